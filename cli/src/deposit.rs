@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
-use ayre::deposit::{Form, Instruction, Message, Stored, assemble as assemble_line, read_message};
+use ayre::deposit::{
+    DepositMessage, Form, Instruction, Stored, assemble as assemble_line, read_message,
+};
 
 /// Lines to be turned.
 #[derive(clap::Args)]
@@ -58,7 +60,7 @@ fn instruction(word: u64, rest: &[u64]) -> Result<String> {
 fn message(words: &[u64]) -> Result<String> {
     let words = words.try_into().context("a message has six words")?;
     let (inlet, epoch, message) = read_message(&words)?;
-    let Message { form, operand, mask, len, brings, asks } = message;
+    let DepositMessage { form, operand, mask, len, brings, asks } = message;
     let form = match form {
         Form::Probe => "probe".to_owned(),
         Form::Pointer { entry, registers: [x, y, z] } => {

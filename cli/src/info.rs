@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use ayre::tuning::{Found, found};
+use ayre::tuning::{ActiveTuning, active};
 use serde::Serialize;
 
 use self::machine::Fact;
@@ -123,8 +123,8 @@ impl Display for Report {
 /// What a port takes whose program does not say. One that cannot be opened for them is told here.
 // spec: INJ-4
 fn cutoffs() -> Cutoffs {
-    match found() {
-        Ok(Found { tuning, origin }) => Cutoffs {
+    match active() {
+        Ok(ActiveTuning { tuning, origin }) => Cutoffs {
             origin: origin.to_string(),
             steps: tuning.to_string().lines().map(str::to_owned).collect(),
         },

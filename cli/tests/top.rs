@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
-use ayre::{BuffersReport, Config, LinkReport, NetOptions, PeerId, Port, WireReport};
+use ayre::network::{BuffersReport, LinkReport, WireReport};
+use ayre::{Config, NetOptions, PeerId, Port};
 use serde_json::Value;
 
 /// A key that everybody knows.

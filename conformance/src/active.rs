@@ -5,7 +5,7 @@ use crate::messenger::{Active, Call, MessengerOptions, Messengers};
 use crate::port::{Options, Port, Region};
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, insist};
-use ayre::active::{ARGUMENTS_MAX, Cause, Failure, Handler};
+use ayre::active::{ARGUMENTS_MAX, DropCause, DroppedCall, Handler};
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
 use std::sync::Mutex;
 use std::thread::yield_now;
@@ -130,8 +130,12 @@ pub fn names_are_the_same_everywhere<F: Messengers>(fabric: F) {
     let (near, far) = (ends.near_id, ends.far_id);
     let late = Handler::<1>::named("late");
     ends.send(late, [1], b"nobody");
-    let unknown =
-        |peer, is_ours| Failure { peer, handler: late.id(), cause: Cause::Unknown, is_ours };
+    let unknown = |peer, is_ours| DroppedCall {
+        peer,
+        handler: late.id(),
+        cause: DropCause::Unknown,
+        is_ours,
+    };
     let mut failures = vec![];
     ends.until("the sender hears of it", |ends| {
         failures.extend(ends.near.failures());
@@ -160,7 +164,7 @@ pub fn names_are_the_same_everywhere<F: Messengers>(fabric: F) {
     for handler in [late, Handler::<1>::named("other")] {
         ends.send(handler, [3], b"which one?");
         ends.until("it is dropped", |ends| {
-            ends.far.failures().any(|failed| failed.cause == Cause::Unknown)
+            ends.far.failures().any(|failed| failed.cause == DropCause::Unknown)
         });
     }
     assert_eq!(ends.at_far.len(), 1);
@@ -199,7 +203,7 @@ pub fn a_panic_harms_its_message<F: Messengers>(fabric: F) {
         told.extend(ends.near.failures().map(|failed| (failed.peer, failed.cause)));
         told.len() >= 5
     });
-    let (panicked, malformed) = ((far, Cause::Panicked), (far, Cause::Malformed));
+    let (panicked, malformed) = ((far, DropCause::Panicked), (far, DropCause::Malformed));
     assert_eq!(told, [panicked, panicked, panicked, malformed, malformed]);
 }
 

@@ -4,8 +4,9 @@ use crate::messenger::{Active, Groups, Messengers, Owned};
 use crate::port::{Options, Port, RegionOptions, RemoteRegion};
 use crate::seed::{Dice, cases};
 use crate::world::insist;
+use ayre::collective::Combine;
 use ayre::collective::{Collective, GroupError, Schedule};
-use ayre::{Combine, PeerId, PostError, Rights};
+use ayre::{PeerId, PostError, Rights};
 use std::num::NonZeroU32;
 
 /// Members of each group.

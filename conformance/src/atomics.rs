@@ -5,7 +5,8 @@ use crate::model::{OPERATIONS, WIDTHS, model};
 use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::seed::Dice;
 use crate::world::{Memory, World, fault_of};
-use ayre::{Atomic, AtomicOp, Fault, Fetched, Width};
+use ayre::Fault;
+use ayre::memory::{Atomic, AtomicOp, Fetched, Width};
 
 /// Operands for each operation and width.
 const ROUNDS: usize = 100;

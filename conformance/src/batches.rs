@@ -3,7 +3,8 @@ use crate::data::{assert_same, contents, pattern};
 use crate::fabric::Fabric;
 use crate::port::{Batch, Options, Port, Region, RemoteRegion};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Atomic, AtomicOp, Busy, Fault, PostError, Rights, Width};
+use ayre::memory::{Atomic, AtomicOp, Width};
+use ayre::{Busy, Fault, PostError, Rights};
 
 const ADD: Atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 5, compare: 0 };
 

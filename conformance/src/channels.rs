@@ -4,8 +4,8 @@ use crate::messenger::{Active, Call, ChannelOptions, Channels, MessengerOptions,
 use crate::port::Port;
 use crate::seed::{self, Dice};
 use crate::world::{ROUNDS, World, join};
-use ayre::active::{Cause, Failure, Handler};
-use ayre::logical::Channel;
+use ayre::active::{DropCause, DroppedCall, Handler};
+use ayre::channel::Channel;
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
 use std::thread::yield_now;
 
@@ -330,9 +330,9 @@ pub fn what_nobody_handles_is_told<F: Messengers>(fabric: F) {
         told.extend(ends.near.failures());
         told.len() == 3
     });
-    let failure = |handler, cause| Failure { peer: to, handler, cause, is_ours: true };
-    let nobody = failure(NOBODY.id(), Cause::Unknown);
-    assert_eq!(told, [nobody, nobody, failure(KEEP.id(), Cause::Malformed)]);
+    let failure = |handler, cause| DroppedCall { peer: to, handler, cause, is_ours: true };
+    let nobody = failure(NOBODY.id(), DropCause::Unknown);
+    assert_eq!(told, [nobody, nobody, failure(KEEP.id(), DropCause::Malformed)]);
 }
 
 /// What waits for a peer that dies is forgotten, and what has come whole is run.

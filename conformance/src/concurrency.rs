@@ -4,7 +4,7 @@ use crate::data::contents;
 use crate::fabric::Fabric;
 use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{World, insist};
-use ayre::{Atomic, AtomicOp, Width};
+use ayre::memory::{Atomic, AtomicOp, Width};
 
 const INITIATORS: u16 = 2;
 const ADDS: u64 = 3000;

@@ -7,10 +7,9 @@ use crate::world::{
     Memory, ROUNDS, World, fault_of, join, next_message, next_notification, serve_until,
     take_notifications,
 };
-use ayre::{
-    Atomic, AtomicOp, Busy, Fault, Notification, PeerId, PostError, ReceiveError, Rights,
-    SetupError, Status, Width,
-};
+use ayre::error::Status;
+use ayre::memory::{Atomic, AtomicOp, Width};
+use ayre::{Busy, Fault, Notification, PeerId, PostError, ReceiveError, Rights, SetupError};
 use std::thread::yield_now;
 use std::time::Duration;
 

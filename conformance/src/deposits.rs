@@ -6,9 +6,10 @@ use crate::port::{Options, Port, Region, RegionOptions};
 use crate::seed::Dice;
 use crate::world::{World, fault_of, insist, next_notification};
 use ayre::deposit::{
-    Address, INLETS, Instruction, OPERAND, Program, Protection, Register, Stored, X, Y, Z,
+    AddressMode, INLETS, Instruction, OPERAND, Program, Protection, Register, Stored, X, Y, Z,
 };
-use ayre::{Busy, Fault, PeerId, PostError, Rights, Status};
+use ayre::error::Status;
+use ayre::{Busy, Fault, PeerId, PostError, Rights};
 use std::ops::Range;
 
 const NONE: Register = Register::At(255);
@@ -74,7 +75,7 @@ fn fetch<F: Depots>(
 /// Append at the tail of register 0, by what register 1 says.
 fn append() -> Stored {
     let (tail, size) = (Register::At(0), Register::At(1));
-    Program::new().write(Address::Indirect).then(X.add(Y)).store([tail, size, NONE])
+    Program::new().write(AddressMode::Indirect).then(X.add(Y)).store([tail, size, NONE])
 }
 
 /// Records of one message each lie one behind the other; what does not fit faults, and changes
@@ -123,7 +124,7 @@ pub fn answers_bring_values_and_memory<F: Depots>(fabric: F) {
     let declined = fetch(&mut world, &remote, Deposit::carry(bounded).operand(15), &mut []);
     assert_eq!(declined, Ok((15, true)));
     place.region.write(100, &(0..=255).collect::<Vec<u8>>());
-    let read = Program::new().read(Address::Direct).carry([0; 3]);
+    let read = Program::new().read(AddressMode::Direct).carry([0; 3]);
     for len in [1, 8, 64, 100, 156, 1024] {
         let mut into = vec![0xaa; len];
         let deposit = Deposit::carry(read).operand(100);
@@ -134,7 +135,7 @@ pub fn answers_bring_values_and_memory<F: Depots>(fabric: F) {
     let deposit = Deposit::carry(read).operand(100).mask(0b1010);
     assert_eq!(fetch(&mut world, &remote, deposit, &mut into), Ok((0, false)));
     assert_eq!(into, [0, 0, 0, 0, 4, 5, 6, 7, 0, 0, 0, 0, 12, 13, 14, 15]);
-    let write = Program::new().write(Address::Direct).carry([0; 3]);
+    let write = Program::new().write(AddressMode::Direct).carry([0; 3]);
     let deposit = Deposit::carry(write).operand(2048).data(&[1; 12]).mask(0b101);
     assert_eq!(fetch(&mut world, &remote, deposit, &mut []), Ok((0, false)));
     assert_eq!(place.bytes(2048..2060), [1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1]);
@@ -440,7 +441,7 @@ pub fn many_senders_share_a_queue<F: Depots>(fabric: F) {
     let region = crowd.target.alloc(1024, RegionOptions::new()).expect("memory is there");
     let depot = crowd.target.create_depot().expect("a depot");
     let [tail, size, limit] = [0, 1, 2].map(Register::At);
-    let program = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+    let program = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
     depot.store(0, &[program.store([tail, size, limit])]).expect("there is a place");
     depot.set_register(1, 64).expect("nobody is inside");
     depot.set_register(2, 1024).expect("nobody is inside");

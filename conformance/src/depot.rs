@@ -4,8 +4,9 @@
 //! Instructions are plain data: a program is made here, and crosses as its words.
 use crate::fabric::Fabric;
 use crate::port::{Options, Port};
-use ayre::deposit::{Answer, Form, HeldMessage, Instruction, Protection, Stored};
-use ayre::{Busy, Fenced, PeerId, PostError, Rights, SetupError, Ticket};
+use ayre::deposit::{DepositReply, Form, HeldMessage, Instruction, Protection, Stored};
+use ayre::memory::{Fenced, Ticket};
+use ayre::{Busy, PeerId, PostError, Rights, SetupError};
 use std::fmt::Debug;
 use std::ops::{Range, RangeInclusive};
 
@@ -59,7 +60,7 @@ pub trait Deposits: Port {
         to: &Self::RemoteInlet,
         deposit: &Deposit<'_>,
         into: &mut [u8],
-    ) -> Result<Answer, PostError>;
+    ) -> Result<DepositReply, PostError>;
     /// Goes on behind a stop.
     fn rejoin_inlet(&mut self, inlet: &mut Self::RemoteInlet) -> Result<(), PostError>;
 }

@@ -214,7 +214,8 @@ pub use port::DrivenPort;
 pub use serve::serve;
 pub use streams::DrivenStream;
 
-use ayre::{Busy, EpochStep, Hold};
+use ayre::Busy;
+use ayre::memory::{EpochStep, LockMode};
 
 /// Reasons for no room, by the numbers that travel.
 pub const BUSY: [Busy; 9] = [
@@ -234,4 +235,4 @@ pub const EPOCH_STEPS: [EpochStep; 4] =
     [EpochStep::Post, EpochStep::Start, EpochStep::Complete, EpochStep::Wait];
 
 /// Ways to hold a lock, by the numbers that travel.
-pub const HOLDS: [Hold; 2] = [Hold::Shared, Hold::Exclusive];
+pub const HOLDS: [LockMode; 2] = [LockMode::Shared, LockMode::Exclusive];

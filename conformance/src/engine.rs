@@ -6,8 +6,9 @@ mod port;
 
 use crate::fabric::{Fabric, INITIATOR, TARGET, Traits};
 use crate::world::join;
+use ayre::guest::trace::Trace;
 use ayre::tuning::{Step, Tuning, Use};
-use ayre::{Config, Mode, NetOptions, PeerId, Port, Simulation, Spin, Trace};
+use ayre::{Config, Mode, NetOptions, PeerId, Port, Simulation, Spin};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -4,7 +4,7 @@ use crate::fabric::Fabric;
 use crate::port::{Options, Port, Region};
 use crate::seed::Dice;
 use crate::world::{Memory, World};
-use ayre::EpochStep;
+use ayre::memory::EpochStep;
 use std::thread::yield_now;
 
 const STEPS: [EpochStep; 4] =

@@ -4,9 +4,8 @@ use crate::data::contents;
 use crate::fabric::{Fabric, TARGET};
 use crate::port::{Options, Port, Region, RegionOptions, RemoteQueue, RemoteRegion};
 use crate::world::{Memory, World, fault_of};
-use ayre::{
-    Atomic, AtomicOp, Fault, PeerId, PostError, ReceiveError, Rights, SetupError, Strided, Width,
-};
+use ayre::memory::{Atomic, AtomicOp, Strided, Width};
+use ayre::{Fault, PeerId, PostError, ReceiveError, Rights, SetupError};
 use std::time::Duration;
 
 /// A capability works with the port that accepted it only.

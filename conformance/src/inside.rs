@@ -7,7 +7,7 @@ use crate::world::{insist, join};
 use ayre::deposit::{
     Deposit, Depot, Inlet, InletOptions, OPERAND, Program, Register, RemoteInlet, Stored, X, Y,
 };
-use ayre::{Options, PeerId, Port, Region, RegionOptions};
+use ayre::{PeerId, Port, PostOptions, Region, RegionOptions};
 use std::thread::yield_now;
 
 /// Processes that are killed.
@@ -80,7 +80,7 @@ fn share(port: &mut Port, peer: PeerId, depot: &Depot, region: &Region) -> Inlet
 
 fn add(port: &mut Port, inlet: &RemoteInlet) {
     let deposit = Deposit::enter(0).operand(1);
-    insist(port, |port| port.deposit(inlet, &deposit, Options::new()));
+    insist(port, |port| port.deposit(inlet, &deposit, PostOptions::new()));
 }
 
 /// The child's part: posts until it is killed. Returns at once where nobody has started it so.

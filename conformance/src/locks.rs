@@ -3,7 +3,8 @@ use crate::crowd::Crowd;
 use crate::fabric::Fabric;
 use crate::port::{Lock, Options, Port, Region, RegionOptions};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Fault, Hold};
+use ayre::Fault;
+use ayre::memory::LockMode;
 
 /// Processes that the locks are for.
 const USERS: u32 = 3;
@@ -17,20 +18,24 @@ pub fn steps_walk_the_word<F: Fabric>(fabric: F) {
     let full = u64::from(USERS) + 1;
     world.drive(|port| {
         let mut locks: Vec<_> = (0..USERS).map(|_| F::Port::lock(&remote, 8, USERS)).collect();
-        assert_eq!(locks[0].try_lock(port, Hold::Exclusive), Ok(true));
+        assert_eq!(locks[0].try_lock(port, LockMode::Exclusive), Ok(true));
         assert_eq!(region.load(8), full);
-        assert_eq!(locks[1].try_lock(port, Hold::Exclusive), Ok(false), "one writer");
-        assert_eq!(locks[1].try_lock(port, Hold::Shared), Ok(false), "no reader beside it");
+        assert_eq!(locks[1].try_lock(port, LockMode::Exclusive), Ok(false), "one writer");
+        assert_eq!(locks[1].try_lock(port, LockMode::Shared), Ok(false), "no reader beside it");
         assert_eq!((region.load(8), locks[1].held()), (full, None));
         assert_eq!(locks[0].unlock(port), Ok(()));
         assert_eq!(region.load(8), 0);
         for (readers, lock) in (1..).zip(&mut locks) {
-            assert_eq!(lock.try_lock(port, Hold::Shared), Ok(true), "reader {readers}");
+            assert_eq!(lock.try_lock(port, LockMode::Shared), Ok(true), "reader {readers}");
             assert_eq!(region.load(8), readers);
         }
-        assert_eq!(locks[0].held(), Some(Hold::Shared));
+        assert_eq!(locks[0].held(), Some(LockMode::Shared));
         assert_eq!(locks[0].unlock(port), Ok(()));
-        assert_eq!(locks[0].try_lock(port, Hold::Exclusive), Ok(false), "no writer beside readers");
+        assert_eq!(
+            locks[0].try_lock(port, LockMode::Exclusive),
+            Ok(false),
+            "no writer beside readers"
+        );
         assert_eq!(region.load(8), u64::from(USERS) - 1);
         for lock in &mut locks[1..] {
             assert_eq!(lock.unlock(port), Ok(()));
@@ -48,10 +53,10 @@ pub fn a_handle_holds_once<F: Fabric>(fabric: F) {
     world.drive(|port| {
         let mut lock = F::Port::lock(&remote, 0, USERS);
         assert_eq!(fault_of(lock.unlock(port)), Fault::Malformed);
-        for hold in [Hold::Shared, Hold::Exclusive] {
+        for hold in [LockMode::Shared, LockMode::Exclusive] {
             lock.lock(port, hold).expect("the lock is free");
             let word = region.load(0);
-            for second in [Hold::Shared, Hold::Exclusive] {
+            for second in [LockMode::Shared, LockMode::Exclusive] {
                 assert_eq!(lock.try_lock(port, second), Ok(false), "{hold:?}, then {second:?}");
                 assert_eq!(lock.lock(port, second), Err(Fault::Malformed), "it would never end");
             }
@@ -88,12 +93,12 @@ pub fn locks_exclude<F: Fabric>(fabric: F) {
     let work = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
         let mut lock = F::Port::lock(&remote, 0, USERS);
         for _ in 0..ROUNDS {
-            lock.lock(port, Hold::Exclusive).expect("the lock becomes free");
+            lock.lock(port, LockMode::Exclusive).expect("the lock becomes free");
             let [first, second] = read_both(port, &remote);
             assert_eq!(first, second, "a writer was inside");
             write_both(port, &remote, first + 1);
             lock.unlock(port).expect("an unlock");
-            lock.lock(port, Hold::Shared).expect("the lock becomes free");
+            lock.lock(port, LockMode::Shared).expect("the lock becomes free");
             let [first, second] = read_both(port, &remote);
             assert_eq!(first, second, "a writer was inside");
             lock.unlock(port).expect("an unlock");
@@ -111,7 +116,7 @@ pub fn death_does_not_unlock<F: Fabric>(fabric: F) {
     let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
     let lock = |port: &mut F::Port, remote: &<F::Port as Port>::RemoteRegion| {
-        F::Port::lock(remote, 0, USERS).try_lock(port, Hold::Exclusive).expect("an answer")
+        F::Port::lock(remote, 0, USERS).try_lock(port, LockMode::Exclusive).expect("an answer")
     };
     assert_eq!(crowd.each(vec![&remotes[0]], lock, |_| ()), [true]);
     drop(crowd.initiators.remove(0));

@@ -5,7 +5,8 @@ use crate::fabric::{Fabric, TARGET};
 use crate::port::{Options, Port};
 use crate::seed::Dice;
 use crate::world::{Memory, ROUNDS, World, fault_of, next_message};
-use ayre::{Busy, EAGER_MAX, Fault, Message, PeerId, PostError, ReceiveError};
+use ayre::message::EAGER_MAX;
+use ayre::{Busy, Fault, Message, PeerId, PostError, ReceiveError};
 use std::thread::yield_now;
 use std::time::Duration;
 

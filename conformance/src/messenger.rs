@@ -7,12 +7,13 @@
 //! through [`Call`] and [`Flow`].
 use crate::fabric::Fabric;
 use crate::port::Port;
-use ayre::active::{Failure, Handler};
+use ayre::active::{DroppedCall, Handler};
+use ayre::channel::Channel;
+use ayre::collective::Combine;
 use ayre::collective::{Collective, GroupError, Schedule, Summand, Value};
-use ayre::logical::Channel;
 use ayre::multicast::{Change, MulticastError};
-use ayre::stream::{Input, Name, PushError, StreamError};
-use ayre::{Combine, Fault, PeerId, PostError, ReceiveError, SetupError};
+use ayre::stream::{Input, PushError, StreamError, StreamName};
+use ayre::{Fault, PeerId, PostError, ReceiveError, SetupError};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -92,7 +93,7 @@ pub trait Active<S>: Debug + Send + Sized {
     /// Waits for all peers, and runs what they have sent before.
     fn sync(&mut self, state: &mut S) -> Result<(), Fault>;
     /// Messages that were not run.
-    fn failures(&mut self) -> impl Iterator<Item = Failure>;
+    fn failures(&mut self) -> impl Iterator<Item = DroppedCall>;
     /// Ends a connection and forgets it.
     fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault>;
 }
@@ -431,11 +432,16 @@ pub trait Streams<S>: Active<S> {
         &mut self,
         state: &mut S,
         at: PeerId,
-        name: Name,
+        name: StreamName,
         entry: Entry,
     ) -> Result<(), StreamError>;
     /// Clears it.
-    fn clear_entry(&mut self, state: &mut S, at: PeerId, name: Name) -> Result<(), StreamError>;
+    fn clear_entry(
+        &mut self,
+        state: &mut S,
+        at: PeerId,
+        name: StreamName,
+    ) -> Result<(), StreamError>;
     /// Whether peers may change entries here.
     fn let_peers_set_entries(&mut self, may: bool);
     /// A stream that begins here, along entries that are there.
@@ -469,7 +475,7 @@ pub trait Flow {
     /// What the entry that leads here tells.
     fn arguments(&self) -> [u64; 4];
     /// The stream, as its port names it.
-    fn name(&self) -> Name;
+    fn name(&self) -> StreamName;
 }
 
 mod words;

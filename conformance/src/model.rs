@@ -1,5 +1,5 @@
 //! What atomics amount to, written down a second time.
-use ayre::{Atomic, AtomicOp, Width};
+use ayre::memory::{Atomic, AtomicOp, Width};
 
 /// All operations.
 pub(crate) const OPERATIONS: [AtomicOp; 11] = [

@@ -4,10 +4,9 @@ use crate::data::pattern;
 use crate::fabric::{Fabric, TARGET};
 use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::world::{Memory, POLLS, World};
-use ayre::{
-    Atomic, AtomicOp, Classes, Fault, Notification, Operation, PeerId, PostError, ReceiveError,
-    Status, Strided, Width,
-};
+use ayre::error::Status;
+use ayre::memory::{Atomic, AtomicOp, Classes, Operation, Strided, Width};
+use ayre::{Fault, Notification, PeerId, PostError, ReceiveError};
 use std::time::Duration;
 
 /// A call that raises notifications.

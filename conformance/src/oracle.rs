@@ -5,7 +5,9 @@ use crate::model::{OPERATIONS, WIDTHS, model};
 use crate::port::{Options, Port, Region};
 use crate::seed::{Dice, cases};
 use crate::world::{Memory, World, is_raised_at_target, next_message, next_notification};
-use ayre::{Atomic, Busy, Classes, Notification, Operation, PostError, Status, Strided};
+use ayre::error::Status;
+use ayre::memory::{Atomic, Classes, Operation, Strided};
+use ayre::{Busy, Notification, PostError};
 use std::collections::VecDeque;
 
 /// Operations of a list.

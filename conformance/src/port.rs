@@ -5,9 +5,10 @@
 //! bytes, and handles that mean something to the implementation that has given them out, and can
 //! be as little as a number. Faults and refusals are values of the contract, by the names and codes
 //! of `spec/`.
+use ayre::memory::{Atomic, Classes, EpochStep, Fenced, Fetched, Key, LockMode, Strided, Ticket};
+use ayre::message::Record;
 use ayre::{
-    Atomic, Busy, Classes, EpochStep, Fault, Fenced, Fetched, Hold, Key, Message, Mode,
-    Notification, PeerId, PostError, ReceiveError, Record, Rights, SetupError, Strided, Ticket,
+    Busy, Fault, Message, Mode, Notification, PeerId, PostError, ReceiveError, Rights, SetupError,
 };
 use std::fmt::Debug;
 use std::ops::Range;
@@ -288,11 +289,11 @@ pub trait RemoteQueue: Debug + Send {
 /// A handle on a lock word, which knows how it holds it.
 pub trait Lock<P> {
     /// How the lock is held by this handle.
-    fn held(&self) -> Option<Hold>;
+    fn held(&self) -> Option<LockMode>;
     /// Takes the lock if it is free.
-    fn try_lock(&mut self, port: &mut P, hold: Hold) -> Result<bool, PostError>;
+    fn try_lock(&mut self, port: &mut P, hold: LockMode) -> Result<bool, PostError>;
     /// Waits until it is free, and takes it.
-    fn lock(&mut self, port: &mut P, hold: Hold) -> Result<(), Fault>;
+    fn lock(&mut self, port: &mut P, hold: LockMode) -> Result<(), Fault>;
     /// Lets it go, when all operations have ended.
     fn unlock(&mut self, port: &mut P) -> Result<(), PostError>;
 }

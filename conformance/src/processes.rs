@@ -8,8 +8,8 @@ use crate::engine::socket_path;
 use crate::fabric::{INITIATOR, TARGET};
 use crate::world::{insist, next_message, next_notification};
 use ayre::{
-    Fault, Options, Port, PostError, Queue, ReceiveError, RegionOptions, RemoteQueue, RemoteRegion,
-    Rights,
+    Fault, Port, PostError, PostOptions, Queue, ReceiveError, RegionOptions, RemoteQueue,
+    RemoteRegion, Rights,
 };
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -139,7 +139,7 @@ pub fn child() {
 
 /// Posts a put with its completer, a message and a record, each as soon as there is room.
 fn post(port: &mut Port, remote: &RemoteRegion, queue: &mut RemoteQueue, i: u32) {
-    let (data, options) = (data(i), Options::new().completer().tag(i));
+    let (data, options) = (data(i), PostOptions::new().completer().tag(i));
     let offset = u64::from(i % SLOTS) * SLOT as u64;
     insist(port, |port| port.put(remote, offset, &data, options));
     insist(port, |port| port.send(TARGET, i, &data));

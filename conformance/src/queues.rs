@@ -5,7 +5,8 @@ use crate::fabric::Fabric;
 use crate::port::{Port, Queue, RemoteQueue};
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, fault_of};
-use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, Record};
+use ayre::message::Record;
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
 use std::thread::yield_now;
 use std::time::Duration;
 

@@ -2,8 +2,10 @@
 use crate::depot::{Deposit, Deposits, Depot, Depots, Frozen, Inlet, InletOptions, Reply};
 use crate::port::{Options, Port, Region, RegionOptions};
 use crate::world::{World, fault_of, next_notification};
-use ayre::deposit::{Address, OPERAND, Program, Protection, Register, Stored, X, Y, Z};
-use ayre::{Busy, Classes, Fault, Operation, PostError, Rights, Status, Ticket};
+use ayre::deposit::{AddressMode, OPERAND, Program, Protection, Register, Stored, X, Y, Z};
+use ayre::error::Status;
+use ayre::memory::{Classes, Operation, Ticket};
+use ayre::{Busy, Fault, PostError, Rights};
 
 const NONE: Register = Register::At(255);
 const LEN: usize = 1024;
@@ -66,11 +68,11 @@ impl<F: Depots> Ends<F> {
 
 fn append() -> Stored {
     let (tail, size) = (Register::At(0), Register::At(1));
-    Program::new().write(Address::Indirect).then(X.add(Y)).store([tail, size, NONE])
+    Program::new().write(AddressMode::Indirect).then(X.add(Y)).store([tail, size, NONE])
 }
 
 fn read(at: u64) -> Deposit<'static> {
-    Deposit::carry(Program::new().read(Address::Direct).carry([0; 3])).operand(at)
+    Deposit::carry(Program::new().read(AddressMode::Direct).carry([0; 3])).operand(at)
 }
 
 /// What is read lies one behind the other, in posted order; the last answer notifies, before its
@@ -78,7 +80,7 @@ fn read(at: u64) -> Deposit<'static> {
 // spec: DEP-28
 pub fn answers_are_appended<F: Depots>(fabric: F) {
     let [tail, size, all] = [0, 1, 2].map(Register::At);
-    let program = Program::new().write(Address::Indirect).then(X.add(Y)).notify_if(X.eq(Z));
+    let program = Program::new().write(AddressMode::Indirect).then(X.add(Y)).notify_if(X.eq(Z));
     let options = InletOptions::new().entries(0..1).longest(48);
     let mut ends = Ends::open(fabric, &[program.store([tail, size, all])], &options);
     ends.depot.set_register(2, 20 * 48).expect("nobody is inside");
@@ -138,7 +140,7 @@ pub fn answers_give_operands<F: Depots>(fabric: F) {
     let count = Program::new().then(X.add(OPERAND)).give(X).carry([2, 0, 0]);
     assert_eq!(sum(&mut ends, Deposit::carry(count).operand(3)), 10);
     assert_eq!(sum(&mut ends, Deposit::carry(count).operand(3)), 10 + 13);
-    let brings = Program::new().write(Address::Direct).give(X).carry([2, 0, 0]);
+    let brings = Program::new().write(AddressMode::Direct).give(X).carry([2, 0, 0]);
     let deposit = Deposit::carry(brings).operand(512).data(&[9; 16]);
     assert_eq!(sum(&mut ends, deposit), 10 + 13 + 16);
     let mut bytes = [0; 16];
@@ -157,7 +159,7 @@ pub fn nothing_is_deposited_for_nothing<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
     let mut ends = Ends::open(fabric, &[append()], &options);
     let beyond = ends.ask(read(LEN as u64), 48);
-    let declines = Program::new().decline_if(X.eq(X)).read(Address::Direct).carry([0; 3]);
+    let declines = Program::new().decline_if(X.eq(X)).read(AddressMode::Direct).carry([0; 3]);
     match beyond {
         Err(error) => assert_eq!(error, Fault::Bounds.into()),
         Ok(_) => assert_eq!(ends.end(), Err(Fault::Bounds)),

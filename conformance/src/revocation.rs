@@ -3,7 +3,9 @@ use crate::data::{CANARY, assert_same, contents, fill, pattern};
 use crate::fabric::Fabric;
 use crate::port::{Grant, Options, Port, Region, RemoteRegion};
 use crate::world::{Memory, World, fault_of, take_notifications};
-use ayre::{Fault, Fenced, PostError, Rights, Status};
+use ayre::error::Status;
+use ayre::memory::Fenced;
+use ayre::{Fault, PostError, Rights};
 use std::thread::yield_now;
 
 /// What was posted before and not executed faults; what was executed stays; nothing comes later.

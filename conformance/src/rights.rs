@@ -3,7 +3,8 @@ use crate::data::{assert_same, contents, fill, pattern};
 use crate::fabric::Fabric;
 use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{World, fault_of};
-use ayre::{Atomic, AtomicOp, Fault, PostError, Rights, SetupError, Width};
+use ayre::memory::{Atomic, AtomicOp, Width};
+use ayre::{Fault, PostError, Rights, SetupError};
 
 const SWAP: Atomic = Atomic { width: Width::W64, op: AtomicOp::Swap, operand: 1, compare: 0 };
 

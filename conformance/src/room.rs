@@ -4,7 +4,8 @@ use crate::data::{assert_same, contents, pattern};
 use crate::fabric::{Fabric, TARGET};
 use crate::port::{Batch, Counted, Grant, Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{Memory, World, next_message, take_notifications};
-use ayre::{Busy, Fault, PostError, Rights, SetupError, Ticket};
+use ayre::memory::Ticket;
+use ayre::{Busy, Fault, PostError, Rights, SetupError};
 
 /// More than any limit of the table.
 const MANY: u32 = 100_000;

@@ -4,7 +4,10 @@ use crate::port::Port;
 use crate::seed::Dice;
 use crate::world::{ROUNDS, join};
 use ayre::active::Handler;
-use ayre::stream::{Answer, End, Failure, ITEM_MAX, Input, Name, PushError, StreamError, Why};
+use ayre::stream::{
+    EntryAnswer, FailureReason, ITEM_MAX, Input, PushError, StreamEnd, StreamError, StreamFailure,
+    StreamName,
+};
 use ayre::{PeerId, ReceiveError};
 
 /// What a member has seen.
@@ -12,7 +15,7 @@ use ayre::{PeerId, ReceiveError};
 pub(crate) struct Seen {
     /// What has come to its sinks, by the number that they were told.
     items: Vec<(u64, Vec<u8>)>,
-    ends: Vec<(u64, End)>,
+    ends: Vec<(u64, StreamEnd)>,
     /// Items that were passed on.
     passed: usize,
     /// How often it was told that something is done.
@@ -25,7 +28,7 @@ impl Seen {
         its.map(|(_, item)| &item[..]).collect()
     }
 
-    fn end(&self, number: u64) -> Option<End> {
+    fn end(&self, number: u64) -> Option<StreamEnd> {
         let mut ends = self.ends.iter().filter(|(sink, _)| *sink == number);
         let end = ends.next().map(|(_, end)| *end);
         assert_eq!(ends.next(), None, "one end");
@@ -59,7 +62,7 @@ fn twice(_: &mut Seen, flow: &mut dyn Flow, input: Input<'_>) {
 
 /// Says at the end how many have passed.
 fn total() -> impl FnMut(&mut Seen, &mut dyn Flow, Input<'_>) {
-    let mut items = std::collections::HashMap::<Name, u64>::new();
+    let mut items = std::collections::HashMap::<StreamName, u64>::new();
     move |_, flow, input| match input {
         Input::Item(_) => *items.entry(flow.name()).or_default() += 1,
         Input::End(_) => {
@@ -186,9 +189,9 @@ pub fn items_go_through_all_stages<F: Messengers>(fabric: F) {
     for (number, (found, expected)) in found.into_iter().zip(&expected).enumerate() {
         assert!(found == &expected[..], "item {number} of {} bytes", expected.len());
     }
-    assert_eq!(seen[3].end(77), Some(End::Closed));
+    assert_eq!(seen[3].end(77), Some(StreamEnd::Closed));
     let total = [&300_u64.to_le_bytes()[..], &[8]].concat();
-    assert_eq!((seen[2].of(78), seen[2].end(78)), (vec![&total[..]], Some(End::Closed)));
+    assert_eq!((seen[2].of(78), seen[2].end(78)), (vec![&total[..]], Some(StreamEnd::Closed)));
     assert!(seen.remove(0).items.is_empty());
 }
 
@@ -234,7 +237,7 @@ pub fn streams_do_not_mix<F: Messengers>(fabric: F) {
                 [&bytes(len, number)[..], &passed].concat()
             });
             assert!(sink.of(number).into_iter().eq(items), "stream {number}");
-            assert_eq!(sink.end(number), Some(End::Closed));
+            assert_eq!(sink.end(number), Some(StreamEnd::Closed));
         }
     }
 }
@@ -245,7 +248,7 @@ pub fn streams_do_not_mix<F: Messengers>(fabric: F) {
 pub fn a_slow_sink_stops_its_source<F: Messengers>(fabric: F) {
     let mut members: Vec<_> = fabric.mesh(3).into_iter().map(member::<F>).collect();
     let mut seen: Vec<_> = (0..3).map(|_| Seen::default()).collect();
-    let name = |peer, number| Name { peer: PeerId(peer), number };
+    let name = |peer, number| StreamName { peer: PeerId(peer), number };
     let entries = [
         (0, name(0, 1), (1, 2, APPEND)),
         (1, name(0, 2), (2, 3, SINK)),
@@ -304,7 +307,7 @@ pub fn entries_change_while_items_flow<F: Messengers>(fabric: F) {
     let seen = all(fabric, 4, |member, seen, own| match own {
         0 => {
             let way = Entry::new(PeerId(1), 2, APPEND).arguments([7, 0, 0, 0]).goes_on();
-            let name = Name { peer: PeerId(0), number: 1 };
+            let name = StreamName { peer: PeerId(0), number: 1 };
             member.set_entry(seen, PeerId(0), name, way).expect("there is room");
             member.serve_while(seen, |seen| seen.done == 0).expect("all live");
             let stream = member.open_stream(seen, 1).expect("an entry");
@@ -325,7 +328,7 @@ pub fn entries_change_while_items_flow<F: Messengers>(fabric: F) {
                 let to = if turn % 2 == 0 { 2 } else { 3 };
                 let entry = Entry::new(PeerId(to), 10 + turn, SINK);
                 let entry = entry.arguments([turn.into(), 0, 0, 0]);
-                let name = Name { peer: PeerId(0), number: 2 };
+                let name = StreamName { peer: PeerId(0), number: 2 };
                 member.set_entry(seen, PeerId(1), name, entry).expect("it is its own");
                 if turn == 0 || turn + 1 == TURNS {
                     member.call(seen, PeerId(0), DONE, [], b"").expect("it lives");
@@ -341,7 +344,7 @@ pub fn entries_change_while_items_flow<F: Messengers>(fabric: F) {
             assert_eq!(item, [&next.to_le_bytes()[..], &[7]].concat(), "on way {turn}");
             next += 1;
         }
-        let end = if turn + 1 == u64::from(TURNS) { End::Closed } else { End::Cut };
+        let end = if turn + 1 == u64::from(TURNS) { StreamEnd::Closed } else { StreamEnd::Cut };
         // A way on which nothing went has heard of nothing.
         assert!(sink.end(turn).is_none_or(|found| found == end), "{:?}", sink.ends);
     }
@@ -351,7 +354,7 @@ pub fn entries_change_while_items_flow<F: Messengers>(fabric: F) {
 /// What goes wrong ends one stream, at its source and at its sink, and no other.
 // spec: PIPE-5, PIPE-14, PIPE-16
 pub fn failures_are_told_at_both_ends<F: Messengers>(fabric: F) {
-    let failed = |why, at| StreamError::Failed(Failure { why, at: PeerId(at) });
+    let failed = |why, at| StreamError::Failed(StreamFailure { why, at: PeerId(at) });
     let seen = first_of(fabric, 3, |member, seen| {
         let push_until = |member: &mut Member<F>, seen: &mut Seen, stream: &_, item: &[u8]| loop {
             if let Err(error) = member.push(seen, stream, item) {
@@ -366,8 +369,8 @@ pub fn failures_are_told_at_both_ends<F: Messengers>(fabric: F) {
         let stream = member.stream(seen, &hops).expect("there is room");
         member.push(seen, &stream, *b"good").expect("it goes on");
         member.push(seen, &stream, *b"bad").expect("it is not there yet");
-        assert_eq!(push_until(member, seen, &stream, b"x"), failed(Why::Panicked, 1));
-        assert_eq!(member.close(seen, stream), Err(failed(Why::Panicked, 1)));
+        assert_eq!(push_until(member, seen, &stream, b"x"), failed(FailureReason::Panicked, 1));
+        assert_eq!(member.close(seen, stream), Err(failed(FailureReason::Panicked, 1)));
 
         let hops = [hop(1, APPEND, 0), hop(2, SINK, 3)];
         let stream = member.stream(seen, &hops).expect("there is room");
@@ -380,38 +383,38 @@ pub fn failures_are_told_at_both_ends<F: Messengers>(fabric: F) {
 
         let hops = [hop(1, APPEND, 0), hop(2, Stage::named("nobody's"), 0)];
         let stream = member.stream(seen, &hops).expect("there is room");
-        assert_eq!(push_until(member, seen, &stream, b"x"), failed(Why::UnknownStage, 2));
-        assert_eq!(member.close(seen, stream), Err(failed(Why::UnknownStage, 2)));
+        assert_eq!(push_until(member, seen, &stream, b"x"), failed(FailureReason::UnknownStage, 2));
+        assert_eq!(member.close(seen, stream), Err(failed(FailureReason::UnknownStage, 2)));
 
         // The sink emits.
         let stream = member.stream(seen, &[hop(2, TWICE, 0)]).expect("there is room");
-        assert_eq!(push_until(member, seen, &stream, b"x"), failed(Why::Nowhere, 2));
+        assert_eq!(push_until(member, seen, &stream, b"x"), failed(FailureReason::Nowhere, 2));
         member.cancel(seen, stream);
 
         let nowhere = member.open_stream(seen, 5).expect_err("there is no entry");
-        assert_eq!(nowhere, failed(Why::Nowhere, 0));
+        assert_eq!(nowhere, failed(FailureReason::Nowhere, 0));
         let stranger = member.stream(seen, &[hop(9, SINK, 0)]).expect("it is not asked");
-        assert_eq!(member.close(seen, stranger), Err(failed(Why::Unreachable, 0)));
+        assert_eq!(member.close(seen, stranger), Err(failed(FailureReason::Unreachable, 0)));
 
         member.push(seen, &good, *b"last").expect("it goes on");
         member.close(seen, good).expect("all has come");
     });
     let sink = &seen[2];
-    assert_eq!((sink.of(1), sink.end(1)), (vec![&b"first"[..], b"last"], Some(End::Closed)));
-    let panicked = Failure { why: Why::Panicked, at: PeerId(1) };
-    assert_eq!((sink.of(2), sink.end(2)), (vec![&b"good"[..]], Some(End::Failed(panicked))));
-    let cancelled = Failure { why: Why::Cancelled, at: PeerId(0) };
-    assert!(sink.end(3).is_none_or(|end| end == End::Failed(cancelled)), "{:?}", sink.ends);
+    assert_eq!((sink.of(1), sink.end(1)), (vec![&b"first"[..], b"last"], Some(StreamEnd::Closed)));
+    let panicked = StreamFailure { why: FailureReason::Panicked, at: PeerId(1) };
+    assert_eq!((sink.of(2), sink.end(2)), (vec![&b"good"[..]], Some(StreamEnd::Failed(panicked))));
+    let cancelled = StreamFailure { why: FailureReason::Cancelled, at: PeerId(0) };
+    assert!(sink.end(3).is_none_or(|end| end == StreamEnd::Failed(cancelled)), "{:?}", sink.ends);
     assert!(sink.of(4).is_empty(), "what a failure makes a stage emit is lost");
 }
 
 /// A port has its directory changed by whom it lets, and nobody touches another's entries.
 // spec: PIPE-6
 pub fn entries_have_owners<F: Messengers>(fabric: F) {
-    let name = Name { peer: PeerId(2), number: 1 };
+    let name = StreamName { peer: PeerId(2), number: 1 };
     let entry = Entry::new(PeerId(2), 2, SINK);
-    let denied = Err(StreamError::Refused(PeerId(1), Answer::Denied));
-    let unknown = Err(StreamError::Refused(PeerId(1), Answer::Unknown));
+    let denied = Err(StreamError::Refused(PeerId(1), EntryAnswer::Denied));
+    let unknown = Err(StreamError::Refused(PeerId(1), EntryAnswer::Unknown));
     all(fabric, 3, |member, seen, own| {
         if own == 0 {
             member.set_entry(seen, PeerId(1), name, entry).expect("it is new");
@@ -440,7 +443,7 @@ pub fn entries_have_owners<F: Messengers>(fabric: F) {
 /// A port that dies in the middle ends the stream at its source and at its sink; others go on.
 // spec: PIPE-15
 pub fn death_ends_streams<F: Messengers>(fabric: F) {
-    let died = Failure { why: Why::PeerDied, at: PeerId(1) };
+    let died = StreamFailure { why: FailureReason::PeerDied, at: PeerId(1) };
     std::thread::scope(|scope| {
         let mut running = vec![];
         for (own, port) in (0..).zip(fabric.mesh(4)) {
@@ -464,12 +467,12 @@ pub fn death_ends_streams<F: Messengers>(fabric: F) {
             }));
         }
         let seen: Vec<_> = running.into_iter().map(join).collect();
-        assert_eq!(seen[3].end(1), Some(End::Failed(died)));
+        assert_eq!(seen[3].end(1), Some(StreamEnd::Failed(died)));
         let items = seen[3].of(1);
         assert!(items.len() <= seen[1].passed, "what came before");
         let numbers = (0_u64..).map(|number| [&number.to_le_bytes()[..], &[0, 1]].concat());
         assert!(items.into_iter().zip(numbers).all(|(item, expected)| item == expected));
-        assert_eq!((seen[3].of(2).len(), seen[3].end(2)), (100, Some(End::Closed)));
+        assert_eq!((seen[3].of(2).len(), seen[3].end(2)), (100, Some(StreamEnd::Closed)));
     });
 }
 
@@ -478,7 +481,7 @@ pub fn death_ends_streams<F: Messengers>(fabric: F) {
 pub fn polls_notice_deaths<F: Messengers>(fabric: F) {
     let mut members: Vec<_> = fabric.mesh(3).into_iter().map(member::<F>).collect();
     let mut seen: Vec<_> = (0..3).map(|_| Seen::default()).collect();
-    let name = |peer, number| Name { peer: PeerId(peer), number };
+    let name = |peer, number| StreamName { peer: PeerId(peer), number };
     let first = Entry::new(PeerId(1), 2, APPEND);
     let second = Entry::new(PeerId(2), 3, SINK).arguments([3, 0, 0, 0]);
     members[0].set_entry(&mut seen[0], PeerId(0), name(0, 1), first).expect("there is room");
@@ -502,9 +505,9 @@ pub fn polls_notice_deaths<F: Messengers>(fabric: F) {
             break;
         }
     }
-    let died = Failure { why: Why::PeerDied, at: PeerId(1) };
+    let died = StreamFailure { why: FailureReason::PeerDied, at: PeerId(1) };
     assert_eq!(ended, Some(PushError::Ended(StreamError::Failed(died))));
-    assert_eq!(seen[1].end(3), Some(End::Failed(died)));
+    assert_eq!(seen[1].end(3), Some(StreamEnd::Failed(died)));
     members[0].cancel(&mut seen[0], stream);
 }
 
@@ -513,7 +516,7 @@ fn while_alive(member: &mut impl Active<Seen>, seen: &mut Seen, holds: impl Fn(&
 }
 
 /// The source of two streams, one of them through a port that dies.
-fn feed(member: &mut impl Messenger<Seen>, seen: &mut Seen, died: Failure) {
+fn feed(member: &mut impl Messenger<Seen>, seen: &mut Seen, died: StreamFailure) {
     let hops = [hop(2, APPEND, 0), hop(1, APPEND, 1), hop(3, SINK, 1)];
     let stream = member.stream(seen, &hops).expect("there is room");
     let other = member.stream(seen, &[hop(2, APPEND, 0), hop(3, SINK, 2)]).expect("room, too");

@@ -4,7 +4,8 @@ use crate::fabric::Fabric;
 use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::seed::{Dice, cases};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Fault, Strided};
+use ayre::Fault;
+use ayre::memory::Strided;
 
 const LEN: usize = 16 * 1024;
 

@@ -2,7 +2,8 @@
 use crate::engine::Executor;
 use crate::fabric::{Fabric, INITIATOR, TARGET};
 use crate::port::{Port, RegionOptions};
-use ayre::{Classes, Fault, Message, Notification, Operation, PeerId, PostError, Rights};
+use ayre::memory::{Classes, Operation};
+use ayre::{Fault, Message, Notification, PeerId, PostError, Rights};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread::{ScopedJoinHandle, yield_now};

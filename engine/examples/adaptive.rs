@@ -11,10 +11,11 @@
 //! schedule and by the choice of the group, with the same background traffic. Their total times are
 //! printed, and the recordings of all members go to the folder, for `ayre study`.
 use ayre::active::Messenger;
+use ayre::collective::Combine;
 use ayre::collective::{Collective, Group, Schedule};
 use ayre::{
-    Combine, Config, NetOptions, Options, PeerId, Port, PostError, RegionOptions, RemoteRegion,
-    Rights, Spin,
+    Config, NetOptions, PeerId, Port, PostError, PostOptions, RegionOptions, RemoteRegion, Rights,
+    Spin,
 };
 use std::error::Error;
 use std::fs::File;
@@ -182,7 +183,7 @@ impl Member {
             if load[0].is_none_or(|load| load.waiting >= WAITING) {
                 return Ok(());
             }
-            match port.put(remote, 0, &[1; PUT][..], Options::new()) {
+            match port.put(remote, 0, &[1; PUT][..], PostOptions::new()) {
                 Ok(_) => {}
                 Err(PostError::Busy(_)) => return Ok(()),
                 Err(fault) => return Err(fault.into()),

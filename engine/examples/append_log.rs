@@ -11,8 +11,8 @@
 //! length in eight bytes and the text, filled up to eight. A deposit message does not wait: where
 //! the tail is, only the destination knows. Plain operations wait for it with every line, and a
 //! sender that lies about a length, or dies between the two, spoils the log for all.
-use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, RemoteInlet, X};
-use ayre::{Options, PeerId, Port, PostError, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::deposit::{AddressMode, Deposit, InletOptions, Program, Register, RemoteInlet, X};
+use ayre::{PeerId, Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn keep(port: &mut Port, lines: &[String]) -> Result<(), Box<dyn Error>> {
     let plain = port.alloc(log, RegionOptions::new())?;
     let depot = port.create_depot()?;
     let unused = Register::At(1);
-    let append = Program::new().write(Address::Indirect).then(X.advance());
+    let append = Program::new().write(AddressMode::Indirect).then(X.advance());
     depot.store(0, &[append.store([Register::At(0), unused, unused])])?;
     let writers: Vec<_> = port.peers().filter(|peer| *peer != PeerId(0)).collect();
     let mut inlets = vec![];
@@ -92,13 +92,13 @@ fn write(port: &mut Port, lines: &[String]) -> Result<[Duration; 2], Box<dyn Err
 
 fn deposit(port: &mut Port, inlet: &RemoteInlet, record: &[u8]) -> Result<(), PostError> {
     let message = Deposit::enter(0).data(record);
-    insist(port, |port| port.deposit(inlet, &message, Options::new()))?;
+    insist(port, |port| port.deposit(inlet, &message, PostOptions::new()))?;
     Ok(())
 }
 
 fn put(port: &mut Port, memory: &RemoteRegion, record: &[u8]) -> Result<(), PostError> {
     let place = insist(port, |port| port.fetch_add(memory, 0, record.len() as u64))?;
-    insist(port, |port| port.put(memory, TAIL as u64 + place, record, Options::new()))?;
+    insist(port, |port| port.put(memory, TAIL as u64 + place, record, PostOptions::new()))?;
     Ok(())
 }
 

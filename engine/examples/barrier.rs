@@ -17,7 +17,8 @@
 //! What a port has ([`Port::barrier`]) stores a word with log2 of the ranks, one after the other,
 //! and needs neither: it is for all ranks of a job, this one for any that share inlets.
 use ayre::deposit::{Deposit, InletOptions, OPERAND, Program, Register, RemoteInlet, X, Y};
-use ayre::{Options, PeerId, Port, PostError, Region, RegionOptions, RemoteRegion, Rights, Status};
+use ayre::error::Status;
+use ayre::{PeerId, Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -101,7 +102,7 @@ fn open(
 fn deposit(port: &mut Port, inlets: &[RemoteInlet], count: u64) -> Result<(), Box<dyn Error>> {
     let message = Deposit::enter((count % u64::from(PHASES)) as u16);
     for inlet in inlets {
-        insist(port, |port| port.deposit(inlet, &message, Options::new()))?;
+        insist(port, |port| port.deposit(inlet, &message, PostOptions::new()))?;
     }
     assert_eq!(port.wait_notification(None)?.status, Status::Ok);
     Ok(())
@@ -114,7 +115,7 @@ fn plain(port: &mut Port, job: &Job, count: u64) -> Result<(), Box<dyn Error>> {
     if before + 1 == ranks * (count + 1) {
         for memory in &job.memories {
             insist(port, |port| {
-                port.put_immediate(memory, COMPLETED as u64, count + 1, Options::new())
+                port.put_immediate(memory, COMPLETED as u64, count + 1, PostOptions::new())
             })?;
         }
     }
@@ -182,7 +183,7 @@ impl Job {
                 let turn = port.rank() + 1 + (count / LOOK_EVERY) as usize;
                 let mut came = [0; 8];
                 let other = &self.memories[turn % self.memories.len()];
-                insist(port, |port| port.get(other, CAME as u64, &mut came, Options::new()))?;
+                insist(port, |port| port.get(other, CAME as u64, &mut came, PostOptions::new()))?;
                 assert!(u64::from_le_bytes(came) >= self.came, "a barrier let us go early");
             }
         }

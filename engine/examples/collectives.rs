@@ -7,9 +7,10 @@
 //!
 //! A line for each: its name and bytes, the median of batches of so many calls (4), fewer of long
 //! ones, `us`. `bench/collectives.sh` puts them beside an MPI's.
+use ayre::Port;
 use ayre::active::Messenger;
+use ayre::collective::Combine;
 use ayre::collective::{Group, GroupError};
-use ayre::{Combine, Port};
 use std::error::Error;
 use std::time::Instant;
 

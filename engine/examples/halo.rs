@@ -9,7 +9,7 @@
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 4 -- target/release/examples/halo
 //! ```
-use ayre::{Options, Port, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::{Port, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use std::error::Error;
 
 const CELLS: usize = 1000;
@@ -66,7 +66,12 @@ fn exchange(
     for (side, remote) in remotes.iter().enumerate() {
         if let Some(remote) = remote {
             let (offset, cell) = (place(1 - side, step) as u64, outermost[side].to_bits());
-            port.put_immediate(remote, offset, cell, Options::new().completer().tag(step as u32))?;
+            port.put_immediate(
+                remote,
+                offset,
+                cell,
+                PostOptions::new().completer().tag(step as u32),
+            )?;
         }
     }
     Ok(())

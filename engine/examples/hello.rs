@@ -4,7 +4,7 @@
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 2 -- target/release/examples/hello
 //! ```
-use ayre::{Options, Port, RegionOptions, Rights};
+use ayre::{Port, PostOptions, RegionOptions, Rights};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut port = Port::join()?; // this process is one of those that `ayre run` started
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     port.share(peer, &region, 0..4096, Rights::all(), 0)?; // hand it over, under the name 0
     let remote = port.accept_region(peer, 0)?; // and take theirs
 
-    port.put(&remote, 0, b"hello, neighbour", Options::new().completer())?; // into their memory
+    port.put(&remote, 0, b"hello, neighbour", PostOptions::new().completer())?; // into their memory
     port.wait_notification(None)?; // theirs to us: the data is here
     let mut text = [0; 16];
     region.read(0, &mut text);

@@ -4,14 +4,19 @@
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
 use ayre::active::{Call, Messenger};
+use ayre::channel::Channel;
 use ayre::collective::Request;
-use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
-use ayre::logical::Channel;
+use ayre::collective::{Combine, Number};
+use ayre::deposit::{AddressMode, Deposit, InletOptions, Program, Register, X, Y, Z};
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{
+    MemoryRegion, MemoryRegions, OutgoingMessage, PostedReceive, RawEndpoint, RemoteAddress,
+    RmaUpdate, RmaWrite, Span, Spans,
+};
 use ayre::multicast::MulticastOptions;
 use ayre::{
-    Combine, Config, Endpoint, EndpointOptions, Mode, NetOptions, Number, Options, Outgoing,
-    PeerId, Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Simulation,
-    Span, Spans, Spin, Spot, Update, Window, Windows, Write,
+    Config, EndpointOptions, Mode, NetOptions, PeerId, Port, PostOptions, RegionOptions,
+    RemoteQueue, RemoteRegion, Rights, Simulation, Spin,
 };
 use ayre_proto::matching::{self, Arrive, Matcher, Message, Pattern, Post, Sizes};
 use std::hint::black_box;
@@ -38,12 +43,12 @@ impl Pair {
 
     fn put(&mut self, len: usize) {
         let data = [7; 64];
-        self.near.put(&self.remote, 0, black_box(&data[..len]), Options::new()).expect("room");
+        self.near.put(&self.remote, 0, black_box(&data[..len]), PostOptions::new()).expect("room");
     }
 
     fn put_notified(&mut self, len: usize) {
         let data = [7; 64];
-        let options = Options::new().completer();
+        let options = PostOptions::new().completer();
         self.near.put(&self.remote, 0, black_box(&data[..len]), options).expect("room");
         black_box(self.far.poll_notification()).expect("a notification");
     }
@@ -189,7 +194,7 @@ fn linked(len: usize, count: u64) {
     let remote = near.accept_region(PeerId(1), 0).expect("it has arrived");
     let data = [7; 2048];
     for _ in 0..count {
-        while near.put(&remote, 0, black_box(&data[..len]), Options::new()).is_err() {
+        while near.put(&remote, 0, black_box(&data[..len]), PostOptions::new()).is_err() {
             serve(&mut near);
         }
     }
@@ -247,7 +252,7 @@ fn append(pair: &mut Pair, count: u64) {
     let depot = pair.far.create_depot().expect("a depot");
     let region = pair.far.alloc(4096, RegionOptions::new()).expect("a page");
     let [tail, size, limit] = [0, 1, 2].map(Register::At);
-    let append = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+    let append = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
     depot.store(0, &[append.store([tail, size, limit])]).expect("there is a place");
     depot.set_register(1, 32).expect("nobody is inside");
     depot.set_register(2, u64::MAX).expect("nobody is inside");
@@ -259,7 +264,7 @@ fn append(pair: &mut Pair, count: u64) {
     let is_mediated = pair.near.mode(pair.to) == Ok(Mode::Mediated);
     for _ in 0..count {
         let deposit = Deposit::enter(0).data(black_box(&data));
-        pair.near.deposit(&remote, &deposit, Options::new()).expect("room");
+        pair.near.deposit(&remote, &deposit, PostOptions::new()).expect("room");
         if is_mediated {
             assert!(pair.far.poll_notification().is_none(), "nobody asked for one");
             assert!(pair.near.poll_notification().is_none(), "nobody asked for one");
@@ -328,16 +333,16 @@ fn masks(count: u64) {
 }
 
 /// Two endpoints that are connected, and how the first one names the second.
-fn endpoints() -> (Endpoint, Endpoint, RemoteId) {
+fn endpoints() -> (RawEndpoint, RawEndpoint, RemoteId) {
     // Without a network nobody else of this process does anything.
     introduced(&EndpointOptions::new().spin(Spin::SHARED).local())
 }
 
 /// The same, of two that are opened so.
-fn introduced(options: &EndpointOptions) -> (Endpoint, Endpoint, RemoteId) {
-    let [mut near, mut far] = [0, 1].map(|_| Endpoint::open_with(options).expect("an endpoint"));
+fn introduced(options: &EndpointOptions) -> (RawEndpoint, RawEndpoint, RemoteId) {
+    let [mut near, mut far] = [0, 1].map(|_| RawEndpoint::open_with(options).expect("an endpoint"));
     let to = near.remote(&far.address()).expect("an endpoint of this host");
-    let hello = Outgoing {
+    let hello = OutgoingMessage {
         tag: Some(1),
         data: None,
         bytes: Spans::default(),
@@ -360,9 +365,9 @@ fn tagged(len: usize, count: u64) {
     for _ in 0..count {
         let tag = Some((7, 0));
         let (source, into, context, many) = (None, into.into(), 1, None);
-        far.receive(Receive { source, tag, into, context, many }).expect("room");
+        far.receive(PostedReceive { source, tag, into, context, many }).expect("room");
         let (tag, bytes, delivered) = (Some(7), from.into(), false);
-        let message = Outgoing { tag, data: None, bytes, context: 2, delivered };
+        let message = OutgoingMessage { tag, data: None, bytes, context: 2, delivered };
         let _ = black_box(near.send(to, &message)).expect("room");
         let mut ends = 0;
         far.progress(|end| ends += u32::from(end.result.is_ok()));
@@ -382,9 +387,9 @@ fn tagged_over_link(len: usize, count: u64) {
             if turn % 2 == 0 { (&mut near, &mut far, to) } else { (&mut far, &mut near, back) };
         let tag = Some((7, 0));
         let (none, into, context, many) = (None, into.into(), 1, None);
-        target.receive(Receive { source: none, tag, into, context, many }).expect("room");
+        target.receive(PostedReceive { source: none, tag, into, context, many }).expect("room");
         let (tag, bytes, delivered) = (Some(7), from.into(), false);
-        let message = Outgoing { tag, data: None, bytes, context: 2, delivered };
+        let message = OutgoingMessage { tag, data: None, bytes, context: 2, delivered };
         while source.send(to, &message).is_err() {
             source.progress(|_| ());
         }
@@ -399,14 +404,14 @@ fn tagged_over_link(len: usize, count: u64) {
 }
 
 /// Something that touches a window of the far one, until its end has been told.
-fn touched(count: u64, post: impl Fn(&mut Endpoint, Spot)) {
+fn touched(count: u64, post: impl Fn(&mut RawEndpoint, RemoteAddress)) {
     let (mut near, mut far, remote) = endpoints();
     let (memory, rights) = (vec![Span::of_static(vec![7; 64].leak())], Rights::all());
-    let windows = Windows::new();
-    windows.expose(Window { key: 1, base: 0, memory, rights }).expect("room");
+    let windows = MemoryRegions::new();
+    windows.expose(MemoryRegion { key: 1, base: 0, memory, rights }).expect("room");
     far.share(&windows);
     for _ in 0..count {
-        post(&mut near, Spot { remote, key: 1, address: 8 });
+        post(&mut near, RemoteAddress { remote, key: 1, address: 8 });
         far.progress(|_| ());
         let mut ends = 0;
         near.progress(|end| ends += u32::from(end.result.is_ok()));
@@ -416,7 +421,7 @@ fn touched(count: u64, post: impl Fn(&mut Endpoint, Spot)) {
 
 fn written(count: u64) {
     let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
-    let write = Write { bytes, data: None, context: 1, inject: true };
+    let write = RmaWrite { bytes, data: None, context: 1, inject: true };
     touched(count, |near, spot| {
         let _ = black_box(near.write(spot, &write)).expect("room");
     });
@@ -431,7 +436,7 @@ fn updated(count: u64) {
     let [operand, result] = [0, 1].map(|_| Spans::from(Span::of_static(vec![7; 8].leak())));
     let (op, number, compare) = (Combine::Sum, Number::U64, Spans::default());
     let result = Some(result);
-    let update = Update { op, number, operand, compare, result, data: None, context: 1 };
+    let update = RmaUpdate { op, number, operand, compare, result, data: None, context: 1 };
     touched(count, |near, spot| near.update(spot, &update).expect("room"));
 }
 

@@ -10,9 +10,10 @@
 //! Without arguments these are R. A. Fisher's irises (*The use of multiple measurements in
 //! taxonomic problems*, 1936): 150 flowers of three species, four lengths of each. Rank 0 compares
 //! what all have found with what it finds alone.
+use ayre::Port;
 use ayre::active::Messenger;
+use ayre::collective::Combine;
 use ayre::collective::{Group, GroupError};
-use ayre::{Combine, Port};
 use indicatif::ProgressBar;
 use std::error::Error;
 use std::fs;

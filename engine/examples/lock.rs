@@ -5,7 +5,8 @@
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 4 -- target/release/examples/lock
 //! ```
-use ayre::{Hold, Lock, Options, PeerId, Port, RegionOptions, RemoteRegion, Rights};
+use ayre::memory::{Lock, LockMode};
+use ayre::{PeerId, Port, PostOptions, RegionOptions, RemoteRegion, Rights};
 use std::error::Error;
 
 const ROUNDS: u64 = 500;
@@ -27,14 +28,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut lock = Lock::new(&shared, LOCK, size as u32);
     for _ in 0..ROUNDS {
-        lock.lock(&mut port, Hold::Exclusive)?;
+        lock.lock(&mut port, LockMode::Exclusive)?;
         let value = read(&mut port, &shared)?;
-        port.put(&shared, COUNTER, &(value + 1).to_le_bytes(), Options::new())?;
+        port.put(&shared, COUNTER, &(value + 1).to_le_bytes(), PostOptions::new())?;
         lock.unlock(&mut port)?;
     }
     port.barrier()?;
 
-    lock.lock(&mut port, Hold::Shared)?;
+    lock.lock(&mut port, LockMode::Shared)?;
     let sum = read(&mut port, &shared)?;
     lock.unlock(&mut port)?;
     assert_eq!(sum, ROUNDS * size as u64, "rank {rank} sees a sum that is wrong");
@@ -47,6 +48,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn read(port: &mut Port, shared: &RemoteRegion) -> Result<u64, Box<dyn Error>> {
     let mut bytes = [0; 8];
-    port.get(shared, COUNTER, &mut bytes, Options::new())?;
+    port.get(shared, COUNTER, &mut bytes, PostOptions::new())?;
     Ok(u64::from_le_bytes(bytes))
 }

@@ -12,7 +12,8 @@
 //! With plain operations a task takes a compare-and-swap for its place, a put, an atomic on the
 //! bits, and a notification always, because only who has seen the bits knows whether one is needed.
 use ayre::deposit::{
-    Address, Deposit, Depot, InletOptions, OPERAND, Program, Register, RemoteInlet, Stored, X, Y, Z,
+    AddressMode, Deposit, Depot, InletOptions, OPERAND, Program, Register, RemoteInlet, Stored, X,
+    Y, Z,
 };
 use ayre::{PeerId, Port, PostError, Region, RegionOptions};
 use std::error::Error;
@@ -55,7 +56,7 @@ fn open(port: &mut Port, region: &Region) -> Result<Depot, Box<dyn Error>> {
     for priority in 0..PRIORITIES as u8 {
         let [tail, limit] = [TAILS + priority, LIMITS + priority].map(Register::At);
         let [pending, size, unused] = [PENDING, SIZE, 255].map(Register::At);
-        let put = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+        let put = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
         let raise = Program::new().notify_if(OPERAND.gt(X)).then(X.or(OPERAND));
         let bit = 1 << priority;
         let program = Stored::sequence([

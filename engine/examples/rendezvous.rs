@@ -6,7 +6,8 @@
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 3 -- target/release/examples/rendezvous
 //! ```
-use ayre::{Classes, Options, PeerId, Port, RegionOptions, Rights};
+use ayre::memory::Classes;
+use ayre::{PeerId, Port, PostOptions, RegionOptions, Rights};
 use std::error::Error;
 
 const LEN: usize = 1 << 18;
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut announced = [0; 8];
         port.recv(&mut announced, None)?;
         let announced = u64::from_le_bytes(announced) as usize;
-        let options = Options::new().completer().responder().tag(round);
+        let options = PostOptions::new().completer().responder().tag(round);
         port.get(&source, 0, inbox.slice(0..announced), options)?;
         wait_for_both(&mut port, previous, next)?;
 

@@ -5,8 +5,9 @@
 //! ```sh
 //! cargo run --release -p ayre --example simulated
 //! ```
+use ayre::network::FaultPlan;
 use ayre::{
-    Config, NetOptions, Options, PeerId, Plan, Port, PostError, RegionOptions, Rights, Simulation,
+    Config, NetOptions, PeerId, Port, PostError, PostOptions, RegionOptions, Rights, Simulation,
 };
 use std::error::Error;
 use std::time::Duration;
@@ -43,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn run(loss: f64) -> Result<Outcome, Box<dyn Error>> {
     let simulation = Simulation::new(LATENCY);
-    let plan = Plan { loss, rate: Some(RATE), queue: 1 << 20, seed: 1, ..Plan::new() };
+    let plan = FaultPlan { loss, rate: Some(RATE), queue: 1 << 20, seed: 1, ..FaultPlan::new() };
     let configs = [0, 1].map(|number| Config::new().number(number));
     let ports = simulation.mesh(&NetOptions::plain().faults(plan), configs)?;
     let [mut near, mut far]: [Port; 2] = ports.try_into().map_err(|_| "two ports")?;
@@ -57,7 +58,8 @@ fn run(loss: f64) -> Result<Outcome, Box<dyn Error>> {
     let data: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
     let (begin, before) = (simulation.now(), simulation.datagrams());
     for (number, piece) in data.chunks(PIECE).enumerate() {
-        while let Err(error) = near.put(&remote, (number * PIECE) as u64, piece, Options::new()) {
+        while let Err(error) = near.put(&remote, (number * PIECE) as u64, piece, PostOptions::new())
+        {
             match error {
                 PostError::Busy(_) => serve(&mut near, &mut far),
                 fault => return Err(fault.into()),

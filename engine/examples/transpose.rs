@@ -15,11 +15,11 @@
 //! program, or takes a lock whose holder may have lost its processor. Strided puts need no run to
 //! be put together, but go element by element.
 use ayre::deposit::{
-    Address, Deposit, Depot, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
+    AddressMode, Deposit, Depot, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
 };
-use ayre::{
-    Options, Port, PostError, Region, RegionOptions, RemoteRegion, Rights, Status, Strided,
-};
+use ayre::error::Status;
+use ayre::memory::Strided;
+use ayre::{Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ fn open(port: &mut Port, result: &Region, depot: &Depot) -> Result<Vec<Way>, Box
     let stride = row(port.size());
     depot.set_register(STRIDE, stride as u64)?;
     depot.set_register(END, (ROWS * stride) as u64)?;
-    let program = Program::new().write(Address::Indirect).then(X.add(Y)).notify_if(X.ge(Z));
+    let program = Program::new().write(AddressMode::Indirect).then(X.add(Y)).notify_if(X.ge(Z));
     let peers = (0..port.size()).map(|rank| port.peer(rank).ok_or("a rank of the job"));
     let peers = peers.collect::<Result<Vec<_>, _>>()?;
     for (sender, peer) in (0..).zip(&peers) {
@@ -141,7 +141,7 @@ fn transpose(
 fn deposit_runs(port: &mut Port, ways: &[Way], rows: &Rows) -> Result<(), PostError> {
     rows.each_run(|to, _, run| {
         let message = Deposit::enter(0).data(run);
-        insist(port, |port| port.deposit(&ways[to].inlet, &message, Options::new()))
+        insist(port, |port| port.deposit(&ways[to].inlet, &message, PostOptions::new()))
     })
 }
 
@@ -173,8 +173,8 @@ fn put_rows(port: &mut Port, ways: &[Way], rows: &Rows) -> Result<(), PostError>
     Ok(())
 }
 
-fn tells_if(is_last: bool) -> Options {
-    if is_last { Options::new().completer() } else { Options::new() }
+fn tells_if(is_last: bool) -> PostOptions {
+    if is_last { PostOptions::new().completer() } else { PostOptions::new() }
 }
 
 /// Until there is room.

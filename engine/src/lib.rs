@@ -1,10 +1,11 @@
 //! Ayre: a network interface in software.
 //!
-//! Processes of one machine put and get each other's memory, perform atomics on it, send short
-//! messages, enqueue records and raise notifications, without the kernel in the data path.
+//! Processes put and get each other's memory, perform atomics on it, and send each other messages,
+//! on one host through shared memory and between hosts over Ethernet, without the kernel in the
+//! data path.
 //!
 //! ```no_run
-//! use ayre::{Options, Port, RegionOptions, Rights};
+//! use ayre::{Port, PostOptions, RegionOptions, Rights};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut port = Port::join()?; // started by `ayre run -n 2 -- program`
@@ -13,7 +14,7 @@
 //! port.share(peer, &region, 0..4096, Rights::all(), 0)?;
 //! let remote = port.accept_region(peer, 0)?;
 //!
-//! port.put(&remote, 0, b"hello, neighbour", Options::new().completer())?;
+//! port.put(&remote, 0, b"hello, neighbour", PostOptions::new().completer())?;
 //! port.wait_notification(None)?; // theirs: their data is in our region now
 //! let mut text = [0; 16];
 //! region.read(0, &mut text);
@@ -22,30 +23,55 @@
 //! # }
 //! ```
 //!
-//! Where to look: [`Port`] has all operations; [`Region`] and [`RemoteRegion`] are memory at its
-//! owner and at a peer; [`Notification`] says what happened; [`Queue`] and [`Lock`] are built on
-//! top. The contract, with numbered requirements, is in the repository's `spec/`.
+//! # Which door to take
+//!
+//! | I want to | use |
+//! |---|---|
+//! | write or read memory of another process | [`Port::put`], [`Port::get`]: [`memory`] |
+//! | count or swap words there | [`Port::fetch_add`], [`Port::atomic`]: [`memory`] |
+//! | know that data has landed | [`Port::wait_notification`]: [`memory`] |
+//! | protect data of several processes | [`memory::Lock`] |
+//! | send up to 1 KiB to a process | [`Port::send`], [`Port::recv`]: [`message`] |
+//! | have many producers fill one queue | [`Queue`], [`RemoteQueue`]: [`message`] |
+//! | append to a log that the receiver arranges | [`deposit::Depot`] |
+//! | send messages of any length by address and tag | [`Endpoint`]: [`endpoint`] |
+//! | run a function in another process | [`Messenger::call`]: [`active`] |
+//! | give calls an order and a priority of their own | [`channel::Channel`] |
+//! | pass items through stages at several processes | [`stream::Stream`] |
+//! | send in one order to a group that changes | [`multicast::Membership`] |
+//! | sum, broadcast, gather, or wait for all | [`collective::Group`] |
+//! | reach other hosts, or try a bad network | [`NetOptions`], [`Simulation`]: [`network`] |
+//!
+//! A [`Port`] is the interface of a process: it joins a job that a launcher has started, or opens
+//! by itself and connects with others by path or address. A [`Messenger`] is built on a port; an
+//! [`Endpoint`] stands alone. The contract, with numbered requirements, is in the repository's
+//! `spec/`.
 
 pub mod active;
+pub mod channel;
 mod clock;
 pub mod collective;
 pub mod deposit;
 mod depot;
-mod endpoint;
-mod error;
+pub mod endpoint;
+pub mod error;
 mod folder;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub mod fuzzing;
+#[doc(hidden)]
 pub mod guest;
+pub mod host;
 mod job;
 mod link;
 pub mod log;
-pub mod logical;
 mod machine;
 mod mem;
+pub mod memory;
+pub mod message;
 mod messenger;
 pub mod multicast;
 mod net;
+pub mod network;
 mod peer;
 mod port;
 pub(crate) mod port_range;
@@ -59,45 +85,19 @@ mod target;
 mod text_file;
 pub mod tuning;
 
-pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
-pub use ayre_proto::combine::{Combine, Number, Relation};
-pub use ayre_proto::limits::{EAGER_MAX, PEERS_MAX};
-pub use ayre_proto::lock::EpochStep;
-pub use ayre_proto::notify::{Classes, Notification, Operation};
-pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};
-pub use endpoint::{
-    Address, Context, End, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd, Lease,
-    Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
-    Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
-};
-pub use error::{
-    Busy, EndReason, Fault, NoLink, PostError, ReceiveError, Refusal, SetupError, Status, Tried,
-    TriedOutcome,
-};
-pub use link::{
-    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
-    NetOptions, NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
-};
-pub use machine::memory::limit as usable_memory;
-pub use machine::memory_file::{Place, stand_in_place};
-pub use mem::file::Pages;
+pub use active::Messenger;
+pub use ayre_proto::limits::PEERS_MAX;
+pub use ayre_proto::notify::Notification;
+pub use ayre_proto::units::{PeerId, Rights};
+pub use endpoint::{Endpoint, EndpointOptions};
+pub use error::{Busy, Fault, PostError, ReceiveError, SetupError};
+pub use link::NetOptions;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};
-pub use mem::span::{SPANS_MAX, Span, Spans};
-pub use net::chosen::{host_addresses, usable_addresses};
-pub use net::faults::Partition;
 pub use net::simulation::Simulation;
 pub use port::Port;
-pub use port::batch::Batch;
-pub use port::capability::{Fenced, Grant};
 pub use port::config::{Config, Spin};
 pub use port::counters::Counters;
-#[doc(hidden)]
-pub use port::device::{Given, Trace, Traced};
-pub use port::lock::{Hold, Lock, try_epoch_step};
 pub use port::message::Message;
-pub use port::ops::Strided;
-pub use port::options::{Destination, LocalSlice, Options, Source};
-pub use port::queue::{Queue, Record, RemoteQueue};
-pub use port_range::{PortRange, PortRangeError};
-pub use settings::choice::{Ethernet, Mode};
-pub use settings::plan::{Plan, PlanError};
+pub use port::options::PostOptions;
+pub use port::queue::{Queue, RemoteQueue};
+pub use settings::choice::Mode;

@@ -6,10 +6,10 @@
 //! `messenger.features.as_mut()`.
 use crate::active::outgoing::{Outbound, Outgoing, Pass};
 use crate::active::{Assembly, Extension, LongHead, Messenger};
+use crate::channel::{Inbox, Logical};
 use crate::collective::Groups;
 use crate::error::PostError;
-use crate::logical::{Inbox, Logical};
-use crate::multicast::{Clubs, Watchers};
+use crate::multicast::{GroupMembers, Watchers};
 use crate::stream::Streams;
 use ayre_proto::active::long::Piece;
 use ayre_proto::lane::Malformed;
@@ -201,7 +201,7 @@ macro_rules! features {
 
 features! {
     outbound: {
-        multicast: Clubs,
+        multicast: GroupMembers,
         channels: Logical,
         #[cfg(all(test, not(loom)))]
         echo: tests::Calls,

@@ -1,18 +1,22 @@
 //! Endpoints: messages that go to the receives they match.
-use ayre::tuning::{Method, Step, Tuning, Use};
-use ayre::{
-    Address, Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
-    Received, RemoteId, Sent, SetupError, Span, Spans, Spin, What,
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, Context, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span,
+    Spans,
 };
+use ayre::endpoint::{Address, Received, RemoteId};
+use ayre::tuning::{Method, Step, Tuning, Use};
+use ayre::{EndpointOptions, Fault, PostError, SetupError, Spin};
 
 #[path = "endpoint/many.rs"]
 mod many;
+#[path = "endpoint/owned.rs"]
+mod owned;
 
 /// An endpoint and what has ended at it.
 struct Side {
-    endpoint: Endpoint,
+    endpoint: RawEndpoint,
     other: RemoteId,
-    ends: Vec<End>,
+    ends: Vec<Completion>,
 }
 
 impl Side {
@@ -21,7 +25,7 @@ impl Side {
         endpoint.progress(|end| ends.push(end));
     }
 
-    fn try_send(&mut self, message: &Outgoing) -> Result<Sent, PostError> {
+    fn try_send(&mut self, message: &OutgoingMessage) -> Result<Sent, PostError> {
         self.endpoint.send(self.other, message)
     }
 
@@ -30,7 +34,7 @@ impl Side {
     }
 
     fn receive_into(&mut self, tag: Option<(u64, u64)>, into: Spans, context: Context) {
-        let receive = Receive { source: Some(self.other), tag, into, context, many: None };
+        let receive = PostedReceive { source: Some(self.other), tag, into, context, many: None };
         self.endpoint.receive(receive).expect("there is room");
     }
 }
@@ -53,8 +57,8 @@ fn pair_by(method: Method) -> [Side; 2] {
 
 fn pair_with(options: &EndpointOptions) -> [Side; 2] {
     let options = options.clone().spin(Spin::SHARED);
-    let ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
-    let addresses = ends.each_ref().map(Endpoint::address);
+    let ends = [0, 1].map(|_| RawEndpoint::open_with(&options).expect("an endpoint"));
+    let addresses = ends.each_ref().map(RawEndpoint::address);
     let others = [addresses[1], addresses[0]];
     let mut index = 0;
     ends.map(|mut endpoint| {
@@ -65,7 +69,7 @@ fn pair_with(options: &EndpointOptions) -> [Side; 2] {
 }
 
 /// Sends, however long it takes.
-fn send([from, to]: [&mut Side; 2], message: &Outgoing) -> Sent {
+fn send([from, to]: [&mut Side; 2], message: &OutgoingMessage) -> Sent {
     loop {
         match from.try_send(message) {
             Ok(sent) => return sent,
@@ -78,8 +82,8 @@ fn send([from, to]: [&mut Side; 2], message: &Outgoing) -> Sent {
     }
 }
 
-fn message(tag: u64, bytes: &mut [u8]) -> Outgoing {
-    Outgoing {
+fn message(tag: u64, bytes: &mut [u8]) -> OutgoingMessage {
+    OutgoingMessage {
         tag: Some(tag),
         data: None,
         bytes: span(bytes),
@@ -106,10 +110,10 @@ fn until(sides: &mut [Side; 2], is_over: impl Fn(&[Side; 2]) -> bool) {
     panic!("it does not end: {:?} {:?}", sides[0].ends, sides[1].ends);
 }
 
-fn received(end: &End) -> Received {
+fn received(end: &Completion) -> Received {
     assert_eq!(end.result, Ok(()), "{end:?}");
     match end.what {
-        What::Received(received) => received,
+        CompletionKind::Received(received) => received,
         _ => panic!("{end:?} is no receive"),
     }
 }
@@ -123,7 +127,7 @@ fn every_length_arrives_at_a_receive_that_waits() {
         sides[1].receive(Some((index as u64, 0)), &mut into, 1000 + index as Context);
         let [near, far] = &mut sides;
         let sent = send([near, far], &message(index as u64, &mut from));
-        let due = usize::from(sent == Sent::UnderWay);
+        let due = usize::from(sent == Sent::Pending);
         until(&mut sides, |sides| sides[1].ends.len() == 1 && sides[0].ends.len() == due);
         let got = received(&sides[1].ends.pop().unwrap());
         assert_eq!((got.len, got.placed, got.tag), (len as u64, len as u64, Some(index as u64)));
@@ -206,7 +210,7 @@ fn many_spans_are_gathered_and_scattered() {
         sides[1].receive_into(Some((1, 0)), cut(&mut into), 1);
         let bytes = cut(&mut from);
         let [near, far] = &mut sides;
-        let _ = send([near, far], &Outgoing { bytes, ..message(1, &mut []) });
+        let _ = send([near, far], &OutgoingMessage { bytes, ..message(1, &mut []) });
         until(&mut sides, |sides| sides[1].ends.len() == 1);
         sides[1].ends.clear();
         assert!(into == from, "{len} bytes");
@@ -219,15 +223,15 @@ fn a_message_ends_when_it_is_delivered_if_its_sender_says_so() {
     let mut sides = pair();
     for len in [8, 3000, 60_000] {
         let (mut from, mut into) = (pattern(len, 1), vec![0; len]);
-        let outgoing = Outgoing { delivered: true, ..message(4, &mut from) };
+        let outgoing = OutgoingMessage { delivered: true, ..message(4, &mut from) };
         let [near, far] = &mut sides;
-        assert_eq!(send([near, far], &outgoing), Sent::UnderWay);
+        assert_eq!(send([near, far], &outgoing), Sent::Pending);
         (0..1000).for_each(|_| sides.iter_mut().for_each(Side::progress));
         assert!(sides[0].ends.is_empty(), "nothing has received it");
         sides[1].receive(Some((4, 0)), &mut into, 1);
         until(&mut sides, |sides| sides[0].ends.len() == 1);
         let end = sides[0].ends.pop().unwrap();
-        assert_eq!(end, End { context: 4, what: What::Sent, result: Ok(()) });
+        assert_eq!(end, Completion { context: 4, what: CompletionKind::Sent, result: Ok(()) });
         assert!(into == from);
     }
 }
@@ -264,7 +268,7 @@ fn found_messages_are_received_or_thrown_away_by_name() {
     }
     let mut thrown = pattern(60_000, 9);
     let [near, far] = &mut sides;
-    assert_eq!(send([near, far], &message(6, &mut thrown)), Sent::UnderWay);
+    assert_eq!(send([near, far], &message(6, &mut thrown)), Sent::Pending);
     let mut found = None;
     while found.is_none() {
         sides.iter_mut().for_each(Side::progress);
@@ -279,13 +283,18 @@ fn found_messages_are_received_or_thrown_away_by_name() {
 fn a_receive_of_many_takes_them_one_behind_the_other() {
     let mut sides = pair();
     let mut into = vec![0; 1000];
-    let many =
-        Receive { source: None, tag: None, into: span(&mut into), context: 3, many: Some(300) };
+    let many = PostedReceive {
+        source: None,
+        tag: None,
+        into: span(&mut into),
+        context: 3,
+        many: Some(300),
+    };
     sides[1].endpoint.receive(many).unwrap();
     let mut all: Vec<_> = (0..4).map(|seed| pattern(200, seed)).collect();
     for bytes in &mut all {
         let [near, far] = &mut sides;
-        let _ = send([near, far], &Outgoing { tag: None, ..message(0, bytes) });
+        let _ = send([near, far], &OutgoingMessage { tag: None, ..message(0, bytes) });
     }
     until(&mut sides, |sides| sides[1].ends.len() == 4);
     let got: Vec<_> = sides[1].ends.iter().map(received).collect();
@@ -296,11 +305,11 @@ fn a_receive_of_many_takes_them_one_behind_the_other() {
 
 #[test]
 fn an_endpoint_sends_to_itself() {
-    let mut endpoint = Endpoint::open(Spin::SHARED).unwrap();
+    let mut endpoint = RawEndpoint::open(Spin::SHARED).unwrap();
     let own = endpoint.remote(&endpoint.address()).unwrap();
     for len in SIZES {
         let (mut from, mut into) = (pattern(len, 5), vec![0; len]);
-        let receive = Receive {
+        let receive = PostedReceive {
             source: Some(own),
             tag: Some((1, 0)),
             into: span(&mut into),
@@ -313,7 +322,9 @@ fn an_endpoint_sends_to_itself() {
         }
         let mut got = 0;
         for _ in 0..1_000_000 {
-            endpoint.progress(|end| got += usize::from(matches!(end.what, What::Received(_))));
+            endpoint.progress(|end| {
+                got += usize::from(matches!(end.what, CompletionKind::Received(_)))
+            });
             if got > 0 {
                 break;
             }
@@ -332,7 +343,10 @@ fn a_receive_that_is_taken_back_takes_nothing() {
     let [near, far] = &mut sides;
     let _ = send([near, far], &message(1, &mut from));
     until(&mut sides, |sides| sides[1].ends.len() == 2);
-    assert_eq!(sides[1].ends[0], End { context: 10, what: What::Cancelled, result: Ok(()) });
+    assert_eq!(
+        sides[1].ends[0],
+        Completion { context: 10, what: CompletionKind::Cancelled, result: Ok(()) }
+    );
     assert_eq!(sides[1].ends[1].context, 11);
     assert!(first == [0; 8] && second == from);
 }
@@ -365,12 +379,17 @@ fn what_is_under_way_ends_when_the_other_side_goes() {
     let [mut near, mut far] = pair();
     let (mut asked, mut small) = (pattern(100_000, 1), pattern(8, 1));
     let _ = send([&mut near, &mut far], &message(2, &mut small));
-    assert_eq!(send([&mut near, &mut far], &message(1, &mut asked)), Sent::UnderWay);
+    assert_eq!(send([&mut near, &mut far], &message(1, &mut asked)), Sent::Pending);
     let mut never = vec![0; 8];
     near.receive(Some((3, 0)), &mut never, 30);
     let mut any = vec![0; 8];
-    let from_any =
-        Receive { source: None, tag: Some((3, 0)), into: span(&mut any), context: 31, many: None };
+    let from_any = PostedReceive {
+        source: None,
+        tag: Some((3, 0)),
+        into: span(&mut any),
+        context: 31,
+        many: None,
+    };
     near.endpoint.receive(from_any).unwrap();
     drop(far);
     while near.ends.len() < 2 {
@@ -387,7 +406,7 @@ fn what_is_under_way_ends_when_the_other_side_goes() {
 // spec: ENV-10
 #[test]
 fn an_address_reads_as_it_was_written_and_others_are_none() {
-    let address = Endpoint::open(Spin::SHARED).unwrap().address();
+    let address = RawEndpoint::open(Spin::SHARED).unwrap().address();
     let bytes = address.to_bytes();
     assert_eq!(Address::from_bytes(&bytes), Some(address));
     // Not those of the key: any may stand there.
@@ -403,8 +422,8 @@ fn an_address_reads_as_it_was_written_and_others_are_none() {
 fn a_crowd_makes_way_for_whoever_has_something_to_do() {
     const CROWD: usize = 8;
     const ROUNDS: usize = 200;
-    let ends: Vec<_> = (0..CROWD).map(|_| Endpoint::open(Spin::SHARED).unwrap()).collect();
-    let addresses: Vec<_> = ends.iter().map(Endpoint::address).collect();
+    let ends: Vec<_> = (0..CROWD).map(|_| RawEndpoint::open(Spin::SHARED).unwrap()).collect();
+    let addresses: Vec<_> = ends.iter().map(RawEndpoint::address).collect();
     std::thread::scope(|scope| {
         for (rank, mut endpoint) in ends.into_iter().enumerate() {
             let addresses = &addresses;
@@ -433,12 +452,13 @@ fn a_crowd_makes_way_for_whoever_has_something_to_do() {
     });
 }
 
-fn await_token(endpoint: &mut Endpoint, room: &mut [u8]) {
+fn await_token(endpoint: &mut RawEndpoint, room: &mut [u8]) {
     let (source, tag, context, many) = (None, Some((1, 0)), 1, None);
-    endpoint.receive(Receive { source, tag, into: span(room), context, many }).unwrap();
+    endpoint.receive(PostedReceive { source, tag, into: span(room), context, many }).unwrap();
     let mut got = 0;
     while got == 0 {
-        endpoint.progress(|end| got += usize::from(matches!(end.what, What::Received(_))));
+        endpoint
+            .progress(|end| got += usize::from(matches!(end.what, CompletionKind::Received(_))));
     }
 }
 
@@ -446,7 +466,7 @@ fn await_token(endpoint: &mut Endpoint, room: &mut [u8]) {
 #[test]
 fn a_ring_that_cannot_be_is_refused() {
     for bytes in [0, 1 << 14, 100_000, (1 << 20) + 1, 1 << 25, usize::MAX] {
-        let opened = Endpoint::open_with(&EndpointOptions::new().local().ring(bytes));
+        let opened = RawEndpoint::open_with(&EndpointOptions::new().local().ring(bytes));
         assert!(matches!(opened, Err(SetupError::Invalid(_))), "{bytes}");
     }
 }
@@ -458,15 +478,15 @@ const TAG: u64 = 5;
 fn bring(sides: &mut [Side; 2], (len, room): (usize, usize), form: usize) {
     let (mut from, mut into) = (pattern(len, form), vec![0xee; room]);
     let spans = if form & 1 > 0 { cut(&mut into) } else { span(&mut into) };
-    let outgoing = Outgoing { delivered: form & 2 > 0, ..message(TAG, &mut from) };
+    let outgoing = OutgoingMessage { delivered: form & 2 > 0, ..message(TAG, &mut from) };
     let [near, far] = sides;
     if form & 4 > 0 {
-        assert_eq!(send([near, far], &outgoing), Sent::UnderWay);
+        assert_eq!(send([near, far], &outgoing), Sent::Pending);
         (0..100).for_each(|_| far.progress());
         far.receive_into(Some((TAG, 0)), spans, 1);
     } else {
         far.receive_into(Some((TAG, 0)), spans, 1);
-        assert_eq!(send([near, far], &outgoing), Sent::UnderWay);
+        assert_eq!(send([near, far], &outgoing), Sent::Pending);
     }
     until(sides, |sides| sides.iter().all(|side| side.ends.len() == 1));
     let placed = len.min(room);
@@ -475,7 +495,7 @@ fn bring(sides: &mut [Side; 2], (len, room): (usize, usize), form: usize) {
     assert!(into[..placed] == from[..placed], "{len} bytes, {form}");
     assert!(into[placed..].iter().all(|byte| *byte == 0xee), "{len} bytes, {form}");
     let sent = sides[0].ends.pop().unwrap();
-    assert_eq!((sent.what, sent.result), (What::Sent, Ok(())));
+    assert_eq!((sent.what, sent.result), (CompletionKind::Sent, Ok(())));
 }
 
 // spec: INJ-1, INJ-2, ENV-18
@@ -499,7 +519,7 @@ fn what_is_read_there_takes_nothing_of_its_sender() {
         let [mut near, mut far] = pair_by(method);
         let (mut from, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
         far.receive(Some((TAG, 0)), &mut into, 1);
-        assert_eq!(send([&mut near, &mut far], &message(TAG, &mut from)), Sent::UnderWay);
+        assert_eq!(send([&mut near, &mut far], &message(TAG, &mut from)), Sent::Pending);
         (0..100_000).for_each(|_| far.progress());
         assert_eq!(far.ends.len() == 1, comes, "{method:?}");
         assert_eq!(into == from, comes, "{method:?}");
@@ -516,10 +536,10 @@ fn gone(sides: &mut [Side; 2], len: usize, count: usize) -> Vec<bool> {
         until(sides, |sides| sides[1].ends.len() == 1);
         assert_eq!(received(&sides[1].ends.pop().unwrap()).placed, len as u64);
         assert!(into == from);
-        until(sides, |sides| sent == Sent::Gone || sides[0].ends.len() == 1);
+        until(sides, |sides| sent == Sent::Completed || sides[0].ends.len() == 1);
         sides[0].ends.clear();
         into.fill(0);
-        sent == Sent::Gone
+        sent == Sent::Completed
     });
     sent.collect()
 }
@@ -537,7 +557,7 @@ fn what_is_wanted_by_the_ring_again_and_again_goes_before_it_is_wanted() {
     let mut from = pattern(65_536, 1);
     let sends = (0..1000).map(|_| sides[0].try_send(&message(TAG, &mut from)));
     let sent: Vec<_> = sends.take_while(Result::is_ok).map(Result::unwrap).collect();
-    assert_eq!((sent[0], sent.last()), (Sent::Gone, Some(&Sent::UnderWay)));
+    assert_eq!((sent[0], sent.last()), (Sent::Completed, Some(&Sent::Pending)));
 }
 
 // spec: ENV-3
@@ -554,7 +574,7 @@ fn what_was_a_message_is_none_once_its_sender_has_left() {
     let mut sides = pair_by(Method::Kernel);
     let (mut from, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
     let [near, far] = &mut sides;
-    assert_eq!(send([near, far], &message(TAG, &mut from)), Sent::UnderWay);
+    assert_eq!(send([near, far], &message(TAG, &mut from)), Sent::Pending);
     (0..100).for_each(|_| far.progress());
     near.endpoint.forget(near.other);
     from.fill(0xbb);

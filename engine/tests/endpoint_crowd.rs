@@ -2,7 +2,9 @@
 //! polls it.
 mod common;
 
-use ayre::{Address, Endpoint, EndpointOptions, Outgoing, Receive, Span, Spans, Spin};
+use ayre::endpoint::Address;
+use ayre::endpoint::raw::{OutgoingMessage, PostedReceive, RawEndpoint, Span, Spans};
+use ayre::{EndpointOptions, Spin};
 use common::system::sleeps;
 use common::{Line, Process, with_processes};
 use rustix::process::Pid;
@@ -13,12 +15,12 @@ const PATIENCE: u64 = 1 << 14;
 /// More processes than any host has processors.
 const NEIGHBOURS: u64 = 1 << 10;
 
-fn open() -> Endpoint {
+fn open() -> RawEndpoint {
     let options = EndpointOptions::new().spin(Spin::SHARED).local();
-    Endpoint::open_with(&options).expect("an endpoint")
+    RawEndpoint::open_with(&options).expect("an endpoint")
 }
 
-fn poll(endpoint: &mut Endpoint, times: u64) -> usize {
+fn poll(endpoint: &mut RawEndpoint, times: u64) -> usize {
     let mut ends = 0;
     (0..times).for_each(|_| _ = endpoint.progress(|_| ends += 1));
     ends
@@ -35,10 +37,11 @@ fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
     }
     let to = near.remote(&far.address()).expect("an endpoint of this host");
     let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
-    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: Some(1), data: None, bytes, context: 0, delivered: false };
     let mut pass = || {
         let into = Span::of_static(vec![0; 8].leak()).into();
-        let receive = Receive { source: None, tag: Some((1, 0)), into, context: 0, many: None };
+        let receive =
+            PostedReceive { source: None, tag: Some((1, 0)), into, context: 0, many: None };
         far.receive(receive).expect("there is room");
         while near.send(to, &message).is_err_and(|error| error.is_busy()) {
             poll(&mut far, 1);
@@ -76,10 +79,11 @@ fn in_a_crowd_each_poll_looks_at_all_who_may_have_sent() {
     }
     let mut others = [(); 12].map(|()| open());
     let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
-    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
-    let post = |here: &mut Endpoint| {
+    let message = OutgoingMessage { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let post = |here: &mut RawEndpoint| {
         let into = Span::of_static(vec![0; 8].leak()).into();
-        let receive = Receive { source: None, tag: Some((1, 0)), into, context: 0, many: None };
+        let receive =
+            PostedReceive { source: None, tag: Some((1, 0)), into, context: 0, many: None };
         here.receive(receive).expect("there is room");
     };
     let address = here.address();
@@ -130,9 +134,9 @@ fn share_processor(line: &Line) {
     say(line, &endpoint.address());
     let other = endpoint.remote(&hear(line)).expect("an endpoint of this host");
     let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
-    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: Some(1), data: None, bytes, context: 0, delivered: false };
     let into = Span::of_static(vec![0; 8].leak()).into();
-    let receive = Receive { source: None, tag: Some((1, 0)), into, context: 1, many: None };
+    let receive = PostedReceive { source: None, tag: Some((1, 0)), into, context: 1, many: None };
     endpoint.receive(receive).expect("there is room");
     let mut has_come = false;
     let mut is_sent = false;

@@ -1,9 +1,11 @@
 //! How messages end where something comes between: a death, a sender that is forgotten, a receive
 //! without room, others that keep sending.
-use ayre::{
-    Address, Busy, Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
-    RemoteId, Sent, Span, Spans, Spin, What,
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, Context, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span,
+    Spans,
 };
+use ayre::endpoint::{Address, RemoteId};
+use ayre::{Busy, EndpointOptions, Fault, PostError, Spin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const POLLS: usize = 20_000;
@@ -13,25 +15,25 @@ fn span(bytes: &mut [u8]) -> Spans {
     unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }.into()
 }
 
-fn message(bytes: &mut [u8], context: Context, delivered: bool) -> Outgoing {
-    Outgoing { tag: Some(1), data: None, bytes: span(bytes), context, delivered }
+fn message(bytes: &mut [u8], context: Context, delivered: bool) -> OutgoingMessage {
+    OutgoingMessage { tag: Some(1), data: None, bytes: span(bytes), context, delivered }
 }
 
-fn receive(source: Option<RemoteId>, into: &mut [u8], context: Context) -> Receive {
-    Receive { source, tag: Some((1, 0)), into: span(into), context, many: None }
+fn receive(source: Option<RemoteId>, into: &mut [u8], context: Context) -> PostedReceive {
+    PostedReceive { source, tag: Some((1, 0)), into: span(into), context, many: None }
 }
 
 /// An endpoint and what has ended at it.
 struct Side {
-    endpoint: Endpoint,
-    ends: Vec<End>,
+    endpoint: RawEndpoint,
+    ends: Vec<Completion>,
 }
 
 impl Side {
     fn open() -> Self {
         // So narrow that some megabytes fill it.
         let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
-        Self { endpoint: Endpoint::open_with(&options).expect("an endpoint"), ends: Vec::new() }
+        Self { endpoint: RawEndpoint::open_with(&options).expect("an endpoint"), ends: Vec::new() }
     }
 
     fn poll(&mut self) {
@@ -69,7 +71,7 @@ fn poll_until<const N: usize>(
 }
 
 /// Sends once there is room and a connection.
-fn send([from, to]: [&mut Side; 2], remote: RemoteId, message: &Outgoing) -> Sent {
+fn send([from, to]: [&mut Side; 2], remote: RemoteId, message: &OutgoingMessage) -> Sent {
     let mut sent = None;
     poll_until([from, to], |[from, _]| match from.endpoint.send(remote, message) {
         Ok(done) => sent.replace(done).is_none(),
@@ -93,7 +95,7 @@ fn a_message_of_which_nothing_is_wanted_ends() {
                 post(&mut far).expect("there is room");
             }
             let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 4, delivered));
-            assert_eq!(sent, Sent::UnderWay);
+            assert_eq!(sent, Sent::Pending);
             (0..100).for_each(|_| far.poll());
             if is_late {
                 post(&mut far).expect("there is room");
@@ -106,7 +108,7 @@ fn a_message_of_which_nothing_is_wanted_ends() {
             far.ends.clear();
         }
         let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 4, delivered));
-        assert_eq!(sent, Sent::UnderWay);
+        assert_eq!(sent, Sent::Pending);
         let mut found = None;
         poll_until([&mut far], |[far]| {
             found = far.endpoint.find(None, Some((1, 0)));
@@ -139,7 +141,7 @@ fn what_was_sent_before_a_death_arrives() {
         for count in 0..40 {
             let len = if count % 2 == 0 { 8 } else { 600 };
             let sent = near.endpoint.send(remote, &message(&mut bytes[..len], 1, false));
-            assert_eq!(sent, Ok(Sent::Gone), "there is room for {count}");
+            assert_eq!(sent, Ok(Sent::Completed), "there is room for {count}");
         }
         drop(near);
         // The system says that it is gone before its records are looked at.
@@ -159,7 +161,7 @@ fn who_has_gone_is_owed_nothing() {
     let remote = near.remote(&far);
     let mut bytes = [7; 600];
     let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 1, true));
-    assert_eq!(sent, Sent::UnderWay);
+    assert_eq!(sent, Sent::Pending);
     let find = |far: &mut Side| far.endpoint.find(None, Some((1, 0)));
     poll_until([&mut far], |[far]| find(far).is_some());
     let from = find(&mut far).and_then(|found| found.message.source).expect("its source");
@@ -188,7 +190,7 @@ fn who_is_forgotten_leaves_nothing_to_the_next() {
         let remote = near.remote(&far);
         for bytes in &mut all {
             let sent = send([&mut near, &mut far], remote, &message(bytes, 1, true));
-            assert_eq!(sent, Sent::UnderWay);
+            assert_eq!(sent, Sent::Pending);
         }
         let mut found = None;
         poll_until([&mut far], |[far]| {
@@ -231,7 +233,7 @@ fn others_do_not_hide_that_one_has_left() {
     let _ = send([&mut other, &mut far], from_other, &message(&mut [1], 1, false));
     let mut asked = vec![1; 100_000];
     let sent = send([&mut far, &mut near], to_near, &message(&mut asked, 4, false));
-    assert_eq!(sent, Sent::UnderWay);
+    assert_eq!(sent, Sent::Pending);
     let from_far = near.remote(&far);
     assert!(near.endpoint.forget(from_far));
     poll_until([&mut far], |[far]| far.ends.len() == 1);
@@ -251,7 +253,7 @@ fn a_death_with_a_full_ring_ends_what_fills_it() {
     far.endpoint.receive(receive(None, &mut room, 5)).expect("there is room");
     for context in [1, 2] {
         let sent = send([&mut near, &mut far], remote, &message(&mut bytes, context, true));
-        assert_eq!(sent, Sent::UnderWay);
+        assert_eq!(sent, Sent::Pending);
     }
     (0..100).for_each(|_| far.poll());
     (0..100).for_each(|_| near.poll());
@@ -274,7 +276,7 @@ fn to_forget_ends_what_is_on_its_way() {
     let mut room = vec![0; 2_000_000];
     far.endpoint.receive(receive(None, &mut room, 5)).expect("there is room");
     let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 1, false));
-    assert_eq!(sent, Sent::UnderWay);
+    assert_eq!(sent, Sent::Pending);
     (0..100).for_each(|_| far.poll());
     (0..100).for_each(|_| near.poll());
     (0..2).for_each(|_| far.poll());
@@ -283,7 +285,7 @@ fn to_forget_ends_what_is_on_its_way() {
     assert_eq!(near.results(), [(1, Err(Fault::PeerDead))]);
     poll_until([&mut far], |[far]| far.ends.len() == 1);
     assert_eq!(far.results(), [(5, Err(Fault::PeerDead))]);
-    let What::Received(got) = far.ends[0].what else { panic!("a receive") };
+    let CompletionKind::Received(got) = far.ends[0].what else { panic!("a receive") };
     assert!((1..2_000_000).contains(&got.placed), "part of it has come");
     assert!(room[..got.placed as usize].iter().all(|byte| *byte == 1));
     assert!(room[got.placed as usize..].iter().all(|byte| *byte == 0));
@@ -334,11 +336,11 @@ fn who_sends_all_the_time_hides_nobody() {
     }
     let from = far.remote(&other);
     let sent = other.endpoint.send(to_far, &message(&mut [2], 1, false));
-    assert_eq!(sent.expect("there is room"), Sent::Gone);
+    assert_eq!(sent.expect("there is room"), Sent::Completed);
     let mut polls = 0;
     while !throw_away(&mut far, from) {
         let sent = near.endpoint.send(remote, &message(&mut [1], 1, false));
-        assert_eq!(sent.expect("there is room"), Sent::Gone);
+        assert_eq!(sent.expect("there is room"), Sent::Completed);
         assert!(far.endpoint.progress(|_| ()), "something has come");
         polls += 1;
         assert!(polls <= 16, "who sent before is not looked at");
@@ -387,7 +389,7 @@ fn what_is_posted_to_who_rests_wakes_it_where_more_is_to_be_done() {
         poll_until([&mut far], |[far]| far.endpoint.rest(|_| ()));
         assert!(!has_rung(&far));
         far.endpoint.receive(receive(None, room, context)).expect("there is room");
-        if sent == Sent::UnderWay && !has_rung(&far) {
+        if sent == Sent::Pending && !has_rung(&far) {
             // It has asked for what it does not read itself.
             poll_until([&mut near, &mut far], |[_, far]| has_rung(far));
         }
@@ -417,12 +419,12 @@ fn the_receive_that_is_taken_back_is_one_that_waits() {
         far.endpoint.receive(receive(None, room, 5)).expect("there is room");
     }
     let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 1, false));
-    assert_eq!(sent, Sent::UnderWay);
+    assert_eq!(sent, Sent::Pending);
     (0..100).for_each(|_| far.poll());
     assert!(far.endpoint.cancel(5), "the second waits");
     assert!(!far.endpoint.cancel(5), "the first does not");
     poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == 2);
-    assert_eq!(far.ends[0].what, What::Cancelled);
+    assert_eq!(far.ends[0].what, CompletionKind::Cancelled);
     assert!(rooms[0] == bytes && rooms[1][0] == 0);
 }
 
@@ -439,7 +441,9 @@ fn more_clients_than_an_endpoint_knows_are_served_one_after_the_other() {
         let _ = send([&mut client, &mut server], to_server, &message(&mut question, 2, false));
         poll_until([&mut server, &mut client], |[server, _]| !server.ends.is_empty());
         assert_eq!(room, question);
-        let What::Received(received) = server.ends.remove(0).what else { panic!("a message") };
+        let CompletionKind::Received(received) = server.ends.remove(0).what else {
+            panic!("a message")
+        };
         let source = received.source.expect("its source");
         assert_eq!(server.remote(&client), source);
         client.endpoint.receive(receive(Some(to_server), &mut answer, 3)).expect("there is room");

@@ -99,23 +99,23 @@ fn what_does_not_lie_in_the_ring() {
 #[test]
 fn what_names_nothing_that_is_under_way() {
     let (to, place) = (LIARS_ID, 0);
-    let mut records = vec![Record::Go { id: 99, to, len: 8 }, Record::Done { id: 99 }];
-    records.extend([Record::Part { to: 99, len: 8, place }]);
+    let mut records = vec![Record::Cts { id: 99, to, len: 8 }, Record::Fin { id: 99 }];
+    records.extend([Record::Fragment { to: 99, len: 8, place }]);
     for huge in HUGE {
-        records.push(Record::Go { id: huge, to, len: 8 });
-        records.extend([Record::Done { id: huge }, Record::Part { to: huge, len: 8, place }]);
+        records.push(Record::Cts { id: huge, to, len: 8 });
+        records.extend([Record::Fin { id: huge }, Record::Fragment { to: huge, len: 8, place }]);
     }
     say_each("a name", &records);
     each("a name of a part that is here", 1, 0, |scene, _| {
-        say(&mut scene.liar, &Record::PartHere { to: 99 }, &[1]);
+        say(&mut scene.liar, &Record::FragmentHere { to: 99 }, &[1]);
     });
     each("another's", 4, 0, |scene, index| {
         let (id, to) = (scene.asked_of_honest(), scene.wanted_of_honest());
         let record = match index {
-            0 => Record::Go { id, to: 0, len: 8 },
-            1 => Record::Done { id },
-            2 => Record::Part { to, len: 8, place },
-            _ => Record::PartHere { to },
+            0 => Record::Cts { id, to: 0, len: 8 },
+            1 => Record::Fin { id },
+            2 => Record::Fragment { to, len: 8, place },
+            _ => Record::FragmentHere { to },
         };
         say(&mut scene.liar, &record, &[1][..usize::from(index == 3)]);
     });
@@ -126,19 +126,19 @@ fn what_names_nothing_that_is_under_way() {
 fn what_is_out_of_turn() {
     each("more than there is", 5, 0, |scene, index| {
         let more = [ASKED as u64 + 1, HUGE[0], HUGE[1], HUGE[2], HUGE[3]][index];
-        say(&mut scene.liar, &Record::Go { id: scene.asked, to: 0, len: more }, &[]);
+        say(&mut scene.liar, &Record::Cts { id: scene.asked, to: 0, len: more }, &[]);
     });
     each("go twice", 2, 0, |scene, index| {
-        let go = Record::Go { id: scene.asked, to: 0, len: [8, ASKED as u64][index] };
+        let go = Record::Cts { id: scene.asked, to: 0, len: [8, ASKED as u64][index] };
         say(&mut scene.liar, &go, &[]);
         say(&mut scene.liar, &go, &[]);
     });
     each("done before it has gone", 2, 0, |scene, index| {
         let id = scene.asked;
         if index == 1 {
-            say(&mut scene.liar, &Record::Go { id, to: 0, len: 8 }, &[]);
+            say(&mut scene.liar, &Record::Cts { id, to: 0, len: 8 }, &[]);
         }
-        say(&mut scene.liar, &Record::Done { id }, &[]);
+        say(&mut scene.liar, &Record::Fin { id }, &[]);
     });
 }
 
@@ -151,7 +151,7 @@ fn messages_that_lie_nowhere() {
         let mut into = [0, 1].map(|_| vec![0; ASKED]);
         for (line, into) in (2..).zip(&mut into) {
             let (id, len) = (50 + line, ASKED as u64);
-            let ask = Record::Ask { envelope: envelope(77), id, answered: false, len, address };
+            let ask = Record::Rts { envelope: envelope(77), id, answered: false, len, address };
             say(&mut scene.liar, &ask, &[]);
             scene.receive_of_liar(77, into);
             let Scene { victim, ends, liar, .. } = &mut scene;
@@ -175,10 +175,10 @@ fn parts_of_what_is_read() {
         }
         let (len, mut into) = (from.len() as u64, vec![0; from.len()]);
         scene.receive_of_liar(77, &mut into);
-        let ask = Record::Ask { envelope: envelope(77), id: 50, answered: false, len, address };
+        let ask = Record::Rts { envelope: envelope(77), id: 50, answered: false, len, address };
         say(&mut scene.liar, &ask, &[]);
         scene.victim.progress(|end| panic!("it is not whole: {end:?}"));
-        say(&mut scene.liar, &Record::Part { to, len: 64, place: 0 }, &[]);
+        say(&mut scene.liar, &Record::Fragment { to, len: 64, place: 0 }, &[]);
         let Scene { victim, ends, .. } = &mut scene;
         poll_until(victim, ends, |victim, _| victim.counters().malformed() == 1);
     }
@@ -190,32 +190,32 @@ fn parts_that_cannot_be() {
     let wanted = WANTED as u64;
     let lens = [0, wanted + 1, HUGE[0], HUGE[1], HUGE[2], HUGE[3]];
     each("a length", lens.len(), 0, |scene, index| {
-        let part = Record::Part { to: scene.wanted, len: lens[index], place: 0 };
+        let part = Record::Fragment { to: scene.wanted, len: lens[index], place: 0 };
         say(&mut scene.liar, &part, &[]);
     });
     let places = [8, RING, RING - 64, HUGE[0], HUGE[1], HUGE[2], HUGE[3]];
     each("a place", places.len(), 0, |scene, index| {
-        let part = Record::Part { to: scene.wanted, len: 65, place: places[index] };
+        let part = Record::Fragment { to: scene.wanted, len: 65, place: places[index] };
         say(&mut scene.liar, &part, &[]);
     });
     each("here, of no bytes or too many", 2, 0, |scene, index| {
         let bytes = [0; 128];
-        say(&mut scene.liar, &Record::PartHere { to: scene.wanted }, &bytes[..index * 126]);
+        say(&mut scene.liar, &Record::FragmentHere { to: scene.wanted }, &bytes[..index * 126]);
     });
     each("more than is left", 2, 640, |scene, index| {
         let to = scene.wanted;
-        say(&mut scene.liar, &Record::Part { to, len: 640, place: 0 }, &[]);
+        say(&mut scene.liar, &Record::Fragment { to, len: 640, place: 0 }, &[]);
         match index {
-            0 => say(&mut scene.liar, &Record::Part { to, len: 361, place: 640 }, &[]),
-            _ => say(&mut scene.liar, &Record::PartHere { to }, &[0; 46]),
+            0 => say(&mut scene.liar, &Record::Fragment { to, len: 361, place: 640 }, &[]),
+            _ => say(&mut scene.liar, &Record::FragmentHere { to }, &[0; 46]),
         }
     });
     each("behind the end", 2, WANTED, |scene, index| {
         let (to, len) = (scene.wanted, wanted);
-        say(&mut scene.liar, &Record::Part { to, len, place: 0 }, &[]);
+        say(&mut scene.liar, &Record::Fragment { to, len, place: 0 }, &[]);
         match index {
-            0 => say(&mut scene.liar, &Record::Part { to, len: 8, place: 1024 }, &[]),
-            _ => say(&mut scene.liar, &Record::PartHere { to }, &[1]),
+            0 => say(&mut scene.liar, &Record::Fragment { to, len: 8, place: 1024 }, &[]),
+            _ => say(&mut scene.liar, &Record::FragmentHere { to }, &[1]),
         }
     });
 }

@@ -5,13 +5,15 @@ mod attacker;
 mod scene;
 
 use attacker::{Attacker, Lane};
-use ayre::{
-    Combine, Context, End, EndpointOptions, Fault, Number, Rights, Sent, Spans, Spot, Update, What,
-    Window, Windows, Write,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, Context, MemoryRegion, MemoryRegions, RemoteAddress, RmaUpdate,
+    RmaWrite, Sent, Spans,
 };
+use ayre::{EndpointOptions, Fault, Rights};
 use ayre_proto::envelope::Record;
 use ayre_proto::lane::Kind;
-use ayre_proto::touch::{Calculation, Touch};
+use ayre_proto::rma::{Calculation, RmaRecord};
 use scene::{Guarded, Scene, poll_until, say, say_touch, span};
 
 const KEY: u64 = 0x6b65_7931;
@@ -32,7 +34,7 @@ const OF_HONEST: Context = 110;
 /// A scene in which windows are touched as well.
 struct Touches {
     scene: Scene,
-    windows: Windows,
+    windows: MemoryRegions,
     window: Guarded,
     into: Guarded,
     /// Of the honest one.
@@ -49,7 +51,7 @@ impl Touches {
     fn new() -> Self {
         let mut touches = Self {
             scene: Scene::new(false),
-            windows: Windows::new(),
+            windows: MemoryRegions::new(),
             window: Guarded::new(LEN),
             into: Guarded::new(READ),
             theirs: vec![6; 100_000],
@@ -67,24 +69,25 @@ impl Touches {
     fn expose(&mut self) {
         let rights = Rights::all();
         let memory = vec![self.window.whole()];
-        let window = Window { key: KEY, base: BASE, memory, rights };
+        let window = MemoryRegion { key: KEY, base: BASE, memory, rights };
         self.windows.expose(window).expect("there is room");
         self.scene.victim.share(&self.windows);
-        let windows = Windows::new();
+        let windows = MemoryRegions::new();
         let memory = vec![scene::whole(&mut self.theirs)];
-        windows.expose(Window { key: KEY, base: 0, memory, rights }).expect("there is room");
+        windows.expose(MemoryRegion { key: KEY, base: 0, memory, rights }).expect("there is room");
         self.scene.honest.share(&windows);
     }
 
     fn begin(&mut self) {
         let Self { scene, into, from_theirs, long, .. } = self;
         let Scene { victim, remote, to_honest, liar, .. } = scene;
-        let ours = Spot { remote: *remote, key: 1, address: 0 };
+        let ours = RemoteAddress { remote: *remote, key: 1, address: 0 };
         victim.read(ours, into.spans(), ITS_READ).expect("there is room");
         let mut bytes = [3; 16];
-        let write = Write { bytes: span(&mut bytes), data: None, context: ITS_WRITE, inject: true };
-        assert_eq!(victim.write(ours, &write), Ok(Sent::Gone));
-        let update = Update {
+        let write =
+            RmaWrite { bytes: span(&mut bytes), data: None, context: ITS_WRITE, inject: true };
+        assert_eq!(victim.write(ours, &write), Ok(Sent::Completed));
+        let update = RmaUpdate {
             op: Combine::Sum,
             number: Number::U64,
             operand: span(&mut bytes),
@@ -94,9 +97,9 @@ impl Touches {
             context: ITS_UPDATE,
         };
         victim.update(ours, &update).expect("there is room");
-        let write = Write { bytes: span(long), context: ITS_LONG_WRITE, inject: false, ..write };
-        assert_eq!(victim.write(ours, &write), Ok(Sent::UnderWay));
-        let theirs = Spot { remote: *to_honest, key: KEY, address: 0 };
+        let write = RmaWrite { bytes: span(long), context: ITS_LONG_WRITE, inject: false, ..write };
+        assert_eq!(victim.write(ours, &write), Ok(Sent::Pending));
+        let theirs = RemoteAddress { remote: *to_honest, key: KEY, address: 0 };
         victim.read(theirs, span(from_theirs), OF_HONEST).expect("there is room");
         // The scene's own two records came before: ask and go.
         let names = [2, 3, 4].map(|line| liar.heard(line)[3]);
@@ -116,7 +119,7 @@ impl Touches {
         say(&mut self.scene.liar, record, bytes);
     }
 
-    fn touch(&mut self, touch: &Touch, bytes: &[u64]) {
+    fn touch(&mut self, touch: &RmaRecord, bytes: &[u64]) {
         say_touch(&mut self.scene.liar, touch, bytes);
     }
 
@@ -134,7 +137,7 @@ impl Touches {
             let is_due = end.result == Err(Fault::Malformed) || end.result == Ok(());
             assert!(is_due && ended.next().is_none(), "{what}: {ends:?}");
         }
-        let is_fault = |end: &&End| end.result == Err(Fault::Malformed);
+        let is_fault = |end: &&Completion| end.result == Err(Fault::Malformed);
         assert!(ends.iter().any(|end| is_fault(&end)), "{what}");
         self.into.check(placed);
         self.check_others(what);
@@ -144,7 +147,8 @@ impl Touches {
     fn check_others(&mut self, what: &str) {
         self.window.check(0);
         self.scene.check_honest(what);
-        let ended = |end: &&End| end.context == OF_HONEST && end.what == What::Read;
+        let ended =
+            |end: &&Completion| end.context == OF_HONEST && end.what == CompletionKind::Read;
         let ends: Vec<_> = self.scene.ends.iter().filter(ended).collect();
         assert!(ends.len() == 1 && ends[0].result == Ok(()), "{what}: {ends:?}");
         assert!(self.from_theirs == self.theirs, "{what}");
@@ -169,13 +173,15 @@ fn answers_that_nobody_asked_for() {
     each("a name", HUGE.len() * 3, 0, |it, index| {
         let id = HUGE[index / 3] | 1 << 63;
         let records = [
-            Record::Done { id },
+            Record::Fin { id },
             Record::Refused { id, fault },
-            Record::Part { to: id, len: 8, place: 0 },
+            Record::Fragment { to: id, len: 8, place: 0 },
         ];
         it.say(&records[index % 3], &[]);
     });
-    each("a part that is here", 1, 0, |it, _| it.say(&Record::PartHere { to: 99 | 1 << 63 }, &[1]));
+    each("a part that is here", 1, 0, |it, _| {
+        it.say(&Record::FragmentHere { to: 99 | 1 << 63 }, &[1])
+    });
     each("a message's name", 2, 0, |it, index| {
         let id = [it.scene.asked, LIARS_OWN][index];
         it.say(&Record::Refused { id, fault }, &[]);
@@ -183,10 +189,10 @@ fn answers_that_nobody_asked_for() {
     each("another's", 4, 0, |it, index| {
         let id = it.of_honest();
         let records = [
-            Record::Done { id },
+            Record::Fin { id },
             Record::Refused { id, fault },
-            Record::Part { to: id, len: 8, place: 0 },
-            Record::PartHere { to: id },
+            Record::Fragment { to: id, len: 8, place: 0 },
+            Record::FragmentHere { to: id },
         ];
         it.say(&records[index], &[1][..usize::from(index == 3)]);
     });
@@ -201,22 +207,22 @@ fn answers_that_are_not_due() {
     let fault = Fault::Rights;
     each("done where bytes are due", 1, 0, |it, _| {
         let id = it.read;
-        it.say(&Record::Done { id }, &[]);
+        it.say(&Record::Fin { id }, &[]);
     });
     each("bytes where none are due", 6, 0, |it, index| {
         let to = [it.write, it.update, it.long_write()][index / 2];
         match index % 2 {
-            0 => it.say(&Record::Part { to, len: 8, place: 0 }, &[]),
-            _ => it.say(&Record::PartHere { to }, &[1]),
+            0 => it.say(&Record::Fragment { to, len: 8, place: 0 }, &[]),
+            _ => it.say(&Record::FragmentHere { to }, &[1]),
         }
     });
     each("before all has gone", 2, 0, |it, index| {
         let id = it.long_write();
-        it.say(&[Record::Done { id }, Record::Refused { id, fault }][index], &[]);
+        it.say(&[Record::Fin { id }, Record::Refused { id, fault }][index], &[]);
     });
     each("twice", 4, 0, |it, index| {
         let id = [it.write, it.update][index / 2];
-        let records = [Record::Done { id }, Record::Refused { id, fault: Fault::Bounds }];
+        let records = [Record::Fin { id }, Record::Refused { id, fault: Fault::Bounds }];
         it.say(&records[0], &[]);
         it.say(&records[index % 2], &[]);
     });
@@ -232,25 +238,25 @@ fn bytes_that_cannot_be() {
     let lens = [0, READ as u64 + 1, 1 << 63, u64::MAX, u64::MAX - 63];
     each("a length", lens.len(), 0, |it, index| {
         let to = it.read;
-        it.say(&Record::Part { to, len: lens[index], place: 0 }, &[]);
+        it.say(&Record::Fragment { to, len: lens[index], place: 0 }, &[]);
     });
     let places = [8, RING, RING - 64, 1 << 63, u64::MAX, u64::MAX - 63];
     each("a place", places.len(), 0, |it, index| {
         let to = it.read;
-        it.say(&Record::Part { to, len: 65, place: places[index] }, &[]);
+        it.say(&Record::Fragment { to, len: 65, place: places[index] }, &[]);
     });
     each("more than is left", 2, 960, |it, index| {
         let to = it.read;
-        it.say(&Record::Part { to, len: 960, place: 0 }, &[]);
+        it.say(&Record::Fragment { to, len: 960, place: 0 }, &[]);
         match index {
-            0 => it.say(&Record::Part { to, len: 41, place: 960 }, &[]),
-            _ => it.say(&Record::PartHere { to }, &[0; 6]),
+            0 => it.say(&Record::Fragment { to, len: 41, place: 960 }, &[]),
+            _ => it.say(&Record::FragmentHere { to }, &[0; 6]),
         }
     });
     each("behind the end", 2, READ, |it, index| {
         let (to, len) = (it.read, READ as u64);
-        it.say(&Record::Part { to, len, place: 0 }, &[]);
-        it.say(&[Record::Part { to, len: 8, place: 1024 }, Record::Done { id: to }][index], &[]);
+        it.say(&Record::Fragment { to, len, place: 0 }, &[]);
+        it.say(&[Record::Fragment { to, len: 8, place: 1024 }, Record::Fin { id: to }][index], &[]);
     });
 }
 
@@ -258,8 +264,14 @@ fn bytes_that_cannot_be() {
 #[test]
 fn touches_that_cannot_be() {
     let (key, address) = (KEY, BASE);
-    let part =
-        |len, before, count, place| Touch::WritePart { key, address, len, before, count, place };
+    let part = |len, before, count, place| RmaRecord::WritePart {
+        key,
+        address,
+        len,
+        before,
+        count,
+        place,
+    };
     let parts = [
         part(640, 0, 0, 0),
         part(640, 0, 641, 0),
@@ -274,7 +286,7 @@ fn touches_that_cannot_be() {
         part(u64::MAX, 0, 1 << 63, 0),
     ];
     each("a part", parts.len(), 0, |it, index| it.touch(&parts[index], &[]));
-    let here = |len, before| Touch::WritePartHere { key, address, len, before };
+    let here = |len, before| RmaRecord::WritePartHere { key, address, len, before };
     let heres = [(here(64, 0), 0), (here(8, 1), 1), (here(8, 0), 2), (here(2000, 0), 129)];
     each("a part that is here", heres.len(), 0, |it, index| {
         let (touch, words) = &heres[index];
@@ -282,13 +294,13 @@ fn touches_that_cannot_be() {
     });
     let (id, data) = (1, None);
     each("too many bytes", 2, 0, |it, index| {
-        let last = Touch::WriteHere { key, address, id, before: 0, data };
-        let read = Touch::Read { key, address, id, len: 8 };
+        let last = RmaRecord::WriteHere { key, address, id, before: 0, data };
+        let read = RmaRecord::Read { key, address, id, len: 8 };
         it.touch([&last, &read][index], &[0; 129][..[129, 1][index]]);
     });
     let update = |op, number, count, tells| {
         let what = Calculation { op, number, count, tells };
-        Touch::Update { key, address, id, what, data }
+        RmaRecord::Update { key, address, id, what, data }
     };
     let sum = |count| update(Combine::Sum, Number::U64, count, true);
     let updates = [
@@ -344,29 +356,33 @@ fn guesses_are_refused_and_touch_nothing() {
     let mut line = first;
     for (key, address, why) in guesses {
         let data = None;
-        it.touch(&Touch::WriteHere { key, address, id: 1, before: 0, data }, &[1]);
-        it.touch(&Touch::Read { key, address, id: 2, len: 8 }, &[]);
-        it.touch(&Touch::Read { key, address, id: 3, len: 1 << 40 }, &[]);
+        it.touch(&RmaRecord::WriteHere { key, address, id: 1, before: 0, data }, &[1]);
+        it.touch(&RmaRecord::Read { key, address, id: 2, len: 8 }, &[]);
+        it.touch(&RmaRecord::Read { key, address, id: 3, len: 1 << 40 }, &[]);
         let (op, number) = (Combine::Sum, Number::U64);
         let what = Calculation { op, number, count: 1, tells: true };
-        it.touch(&Touch::Update { key, address, id: 4, what, data }, &[1]);
+        it.touch(&RmaRecord::Update { key, address, id: 4, what, data }, &[1]);
         let got = refusals(&mut it, line, 4);
         assert_eq!(got, [1, 2, 3, 4].map(|id| [id, why]), "{key:#x} {address:#x}");
         line += 4;
     }
     // The last part leaves the window, or its bytes before cannot be.
     for before in [LEN as u64 - 7, LEN as u64 + 1, 1 << 63, u64::MAX - 3, u64::MAX] {
-        let last = Touch::WriteHere { key: KEY, address: BASE, id: 5, before, data: None };
+        let last = RmaRecord::WriteHere { key: KEY, address: BASE, id: 5, before, data: None };
         it.touch(&last, &[1]);
         assert_eq!(refusals(&mut it, line, 1), [[5, bounds]], "{before:#x}");
         line += 1;
     }
     assert_eq!(it.scene.malformed(), 0);
     assert!(windows.withdraw(KEY));
-    let closed =
-        Window { memory: vec![it.window.whole()], key: KEY, base: BASE, rights: Rights::empty() };
+    let closed = MemoryRegion {
+        memory: vec![it.window.whole()],
+        key: KEY,
+        base: BASE,
+        rights: Rights::empty(),
+    };
     windows.expose(closed).expect("there is room");
-    it.touch(&Touch::Read { key: KEY, address: BASE, id: 6, len: 8 }, &[]);
+    it.touch(&RmaRecord::Read { key: KEY, address: BASE, id: 6, len: 8 }, &[]);
     assert_eq!(refusals(&mut it, line, 1), [[6, rights]]);
     it.check_others("after all guesses");
 }
@@ -375,11 +391,11 @@ fn guesses_are_refused_and_touch_nothing() {
 #[test]
 fn reads_that_nobody_takes_have_a_limit() {
     let mut scene = Scene::of(&EndpointOptions::new().memory(2 << 20), false);
-    let (windows, mut memory) = (Windows::new(), vec![7; 1 << 20]);
+    let (windows, mut memory) = (MemoryRegions::new(), vec![7; 1 << 20]);
     let memory = vec![scene::whole(&mut memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::READ }).expect("room");
+    windows.expose(MemoryRegion { key: KEY, base: 0, memory, rights: Rights::READ }).expect("room");
     scene.victim.share(&windows);
-    let read = Touch::Read { key: KEY, address: 0, id: 1, len: 1 << 20 };
+    let read = RmaRecord::Read { key: KEY, address: 0, id: 1, len: 1 << 20 };
     let is_refused = |liar: &Attacker| {
         (2..40).any(|line| liar.heard(line)[1..3] == [u64::MAX, Fault::NoMemory as u64])
     };
@@ -396,7 +412,8 @@ fn reads_that_nobody_takes_have_a_limit() {
     scene.check_honest("after a flood of reads");
     // The liar hangs up: what is under way with it ends with the reason.
     scene.liar.control = attacker::control_socket();
-    let ended = |ends: &[End]| ends.iter().filter(|end| end.result == Err(Fault::NoMemory)).count();
+    let ended =
+        |ends: &[Completion]| ends.iter().filter(|end| end.result == Err(Fault::NoMemory)).count();
     poll_until(&mut scene.victim, &mut scene.ends, |_, ends| ended(ends) == 3);
     assert_eq!(scene.malformed(), 0, "each of them was sound");
 }
@@ -408,11 +425,12 @@ fn a_write_that_never_ends_harms_nobody() {
     let (key, address) = (KEY, BASE);
     // Refused, and left; the next write is another one.
     let first = 2 + 3 + 8;
-    it.touch(&Touch::WritePartHere { key: 1, address, len: 64, before: 0 }, &[1]);
-    it.touch(&Touch::WriteHere { key, address, id: 1, before: 0, data: None }, &[]);
+    it.touch(&RmaRecord::WritePartHere { key: 1, address, len: 64, before: 0 }, &[1]);
+    it.touch(&RmaRecord::WriteHere { key, address, id: 1, before: 0, data: None }, &[]);
     let Touches { scene: Scene { victim, ends, liar, .. }, .. } = &mut it;
     poll_until(victim, ends, |_, _| liar.heard(first)[1] == 1);
     it.check_others("after a write without end");
-    let told = it.scene.ends.iter().filter(|end| matches!(end.what, What::Touched(_))).count();
+    let told =
+        it.scene.ends.iter().filter(|end| matches!(end.what, CompletionKind::RmaEvent(_))).count();
     assert_eq!(told, 1);
 }

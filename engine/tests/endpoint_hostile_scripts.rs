@@ -9,13 +9,17 @@ use attacker::{
     Attacker, Begun, HELLO, Lane, Layout, Parts, REFUSE, RING, Random, VERSION, WELCOME,
     control_socket, receive, sealed_file, send,
 };
-use ayre::{
-    Busy, Combine, End, EndReason, Endpoint, EndpointOptions, Fault, Number, PostError, Receive,
-    Refusal, RemoteId, Rights, Sent, Spans, Spin, Spot, Update, Window, Windows, Write,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{
+    Completion, MemoryRegion, MemoryRegions, PostedReceive, RawEndpoint, RemoteAddress, RmaUpdate,
+    RmaWrite, Sent, Spans,
 };
+use ayre::error::{DisconnectReason, Refusal};
+use ayre::{Busy, EndpointOptions, Fault, PostError, Rights, Spin};
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
-use ayre_proto::touch::{Calculation, Touch};
+use ayre_proto::rma::{Calculation, RmaRecord};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{accept, bind, listen};
 use scene::{
@@ -37,19 +41,19 @@ fn number(random: &mut Random) -> u64 {
     random.pick(&[small, small, small, touch, near, 600, 700, 16000, nasty])
 }
 
-fn any_touch(random: &mut Random) -> Touch {
+fn any_touch(random: &mut Random) -> RmaRecord {
     let [key, address, a, b, c, d] = [0; 6].map(|_: u64| number(random));
     let data = (random.below(2) == 0).then_some(a);
     match random.below(5) {
-        0 => Touch::WriteHere { key, address, id: a, before: b, data },
-        1 => Touch::WritePart { key, address, len: a, before: b, count: c, place: d },
-        2 => Touch::WritePartHere { key, address, len: a, before: b },
-        3 => Touch::Read { key, address, id: a, len: b },
+        0 => RmaRecord::WriteHere { key, address, id: a, before: b, data },
+        1 => RmaRecord::WritePart { key, address, len: a, before: b, count: c, place: d },
+        2 => RmaRecord::WritePartHere { key, address, len: a, before: b },
+        3 => RmaRecord::Read { key, address, id: a, len: b },
         _ => {
             let (op, number) = (random.pick(&Combine::ALL), random.pick(&Number::ALL));
             let (count, tells) = (random.below(4) as u16, random.below(2) == 0);
             let what = Calculation { op, number, count, tells };
-            Touch::Update { key, address, id: a, what, data }
+            RmaRecord::Update { key, address, id: a, what, data }
         }
     }
 }
@@ -62,13 +66,13 @@ fn any_record(random: &mut Random) -> Record {
     match random.below(10) {
         0 => Record::Short { envelope, answer },
         1 | 2 => Record::Long { envelope, answer, len: a, place: b },
-        3 => Record::Ask { envelope, id: a, answered: answer.is_some(), len: b, address: c },
-        4 => Record::Go { id: a, to: b, len: c },
-        5 => Record::Part { to: a, len: b, place: c },
-        6 => Record::PartHere { to: a },
+        3 => Record::Rts { envelope, id: a, answered: answer.is_some(), len: b, address: c },
+        4 => Record::Cts { id: a, to: b, len: c },
+        5 => Record::Fragment { to: a, len: b, place: c },
+        6 => Record::FragmentHere { to: a },
         7 => Record::Refused { id: a, fault: Fault::Bounds },
         8 => Record::Ahead { longest: a },
-        _ => Record::Done { id: a },
+        _ => Record::Fin { id: a },
     }
 }
 
@@ -88,36 +92,36 @@ fn lie(liar: &mut Attacker, random: &mut Random) {
         2..5 => {
             let touch = any_touch(random);
             let count = match touch {
-                Touch::Update { what, .. } => (what.operand_len() + what.comparand_len()) / 8,
-                Touch::WriteHere { .. } | Touch::WritePartHere { .. } => bytes.len(),
+                RmaRecord::Update { what, .. } => (what.operand_len() + what.comparand_len()) / 8,
+                RmaRecord::WriteHere { .. } | RmaRecord::WritePartHere { .. } => bytes.len(),
                 _ => 0,
             };
             say_touch(liar, &touch, &bytes[..count.min(bytes.len())]);
         }
         _ => {
             let record = any_record(random);
-            let has_bytes = matches!(record, Record::Short { .. } | Record::PartHere { .. });
+            let has_bytes = matches!(record, Record::Short { .. } | Record::FragmentHere { .. });
             say(liar, &record, if has_bytes { &bytes } else { &[] });
         }
     }
 }
 
 /// One of each that touches a window of a liar's; says how many.
-fn touch_each(victim: &mut Endpoint, remote: RemoteId, into: &mut Guarded) -> usize {
-    let (spot, mut one) = (Spot { remote, key: 1, address: 0 }, [1; 8]);
+fn touch_each(victim: &mut RawEndpoint, remote: RemoteId, into: &mut Guarded) -> usize {
+    let (spot, mut one) = (RemoteAddress { remote, key: 1, address: 0 }, [1; 8]);
     let context = 100;
     victim.read(spot, into.spans(), context).expect("there is room");
-    let write = Write { bytes: span(&mut one), data: None, context, inject: true };
-    assert_eq!(victim.write(spot, &write), Ok(Sent::Gone));
+    let write = RmaWrite { bytes: span(&mut one), data: None, context, inject: true };
+    assert_eq!(victim.write(spot, &write), Ok(Sent::Completed));
     let (op, number, compare) = (Combine::Sum, Number::U64, Spans::default());
     let operand = span(&mut one);
-    let update = Update { op, number, operand, compare, result: None, data: None, context };
+    let update = RmaUpdate { op, number, operand, compare, result: None, data: None, context };
     victim.update(spot, &update).expect("there is room");
     3
 }
 
 /// A liar comes, and goes when it has been found out or has nothing to say any more.
-fn one_script(victim: &mut Endpoint, others: &mut Vec<End>, seed: u64) -> bool {
+fn one_script(victim: &mut RawEndpoint, others: &mut Vec<Completion>, seed: u64) -> bool {
     let mut random = Random::new(seed);
     let name = [seed, 0x11a5];
     let begun = call(victim, hello(name));
@@ -130,18 +134,20 @@ fn one_script(victim: &mut Endpoint, others: &mut Vec<End>, seed: u64) -> bool {
         let tag = [Some((0, 3)), None][index % 2];
         let (into, context) = (if index < 3 { room.spans() } else { room.parts() }, 100);
         let source = Some(remote);
-        victim.receive(Receive { source, tag, into, context, many: None }).expect("there is room");
+        victim
+            .receive(PostedReceive { source, tag, into, context, many: None })
+            .expect("there is room");
     }
     let mut bytes = [vec![1; 50_000], vec![2; 300]];
     for (index, bytes) in bytes.iter_mut().enumerate() {
         let mut message = outgoing(bytes, 100);
         message.delivered = index == 1;
-        assert_eq!(victim.send(remote, &message), Ok(Sent::UnderWay));
+        assert_eq!(victim.send(remote, &message), Ok(Sent::Pending));
     }
-    let (windows, mut touched) = (Windows::new(), [Guarded::new(ROOM), Guarded::new(ROOM)]);
+    let (windows, mut touched) = (MemoryRegions::new(), [Guarded::new(ROOM), Guarded::new(ROOM)]);
     let touches = touch_each(victim, remote, &mut touched[0]);
     let memory = vec![touched[1].whole()];
-    let window = Window { key: 1, base: 0, memory, rights: Rights::all() };
+    let window = MemoryRegion { key: 1, base: 0, memory, rights: Rights::all() };
     windows.expose(window).expect("there is room");
     victim.share(&windows);
     let before = victim.counters().malformed();
@@ -185,9 +191,9 @@ fn a_cursor_that_cannot_be_gives_no_room() {
     let mut scene = Scene::new(false);
     let Scene { victim, liar, remote, .. } = &mut scene;
     let mut bytes = vec![3; 16_000];
-    let mut send = |victim: &mut Endpoint| victim.send(*remote, &outgoing(&mut bytes, 70));
+    let mut send = |victim: &mut RawEndpoint| victim.send(*remote, &outgoing(&mut bytes, 70));
     let mut sent = 0;
-    while send(victim) == Ok(Sent::Gone) {
+    while send(victim) == Ok(Sent::Completed) {
         sent += 1;
     }
     assert_eq!(sent, liar.layout.ring / 16_000, "as many as find room");
@@ -198,10 +204,10 @@ fn a_cursor_that_cannot_be_gives_no_room() {
         assert_eq!(send(victim), busy, "{wrong:#x}");
     }
     liar.memory.store(cursor, 32_000);
-    assert_eq!(send(victim), Ok(Sent::Gone), "two have been taken");
+    assert_eq!(send(victim), Ok(Sent::Completed), "two have been taken");
     liar.memory.store(cursor, 0);
     let mut more = 0;
-    while send(victim) == Ok(Sent::Gone) {
+    while send(victim) == Ok(Sent::Completed) {
         more += 1;
     }
     assert!(more <= 1, "what was taken stays taken, and nothing else is");
@@ -256,7 +262,7 @@ fn callers_that_are_none_are_turned_away() {
 }
 
 /// Calls a liar that answers with these sizes.
-fn welcome(victim: &mut Endpoint, name: [u64; 2], layout: Layout) -> Result<Sent, PostError> {
+fn welcome(victim: &mut RawEndpoint, name: [u64; 2], layout: Layout) -> Result<Sent, PostError> {
     let (page, file) = (Parts::new().page, sealed_file(layout.file_bytes()));
     let Layout { paired, response, ring } = layout;
     let answer = [WELCOME, VERSION, u64::MAX, 1, 1, paired, response, ring];
@@ -265,7 +271,7 @@ fn welcome(victim: &mut Endpoint, name: [u64; 2], layout: Layout) -> Result<Sent
 
 /// Calls a liar that answers so: what becomes of a message to it.
 fn answered(
-    victim: &mut Endpoint,
+    victim: &mut RawEndpoint,
     name: [u64; 2],
     (words, fds): ([u64; 8], &[BorrowedFd<'_>]),
 ) -> (RemoteId, Result<Sent, PostError>) {
@@ -275,7 +281,7 @@ fn answered(
     listen(&listener, 1).expect("a listening socket");
     let remote: RemoteId = victim.remote(&address).expect("there is room");
     let mut bytes = [1];
-    let mut post = |victim: &mut Endpoint| victim.send(remote, &outgoing(&mut bytes, 60));
+    let mut post = |victim: &mut RawEndpoint| victim.send(remote, &outgoing(&mut bytes, 60));
     assert_eq!(post(victim), Err(PostError::Busy(Busy::Connecting)));
     let socket = accept(&listener).expect("the victim's call");
     let (hello, _parts) = receive(&socket).expect("a hello");
@@ -295,13 +301,13 @@ fn answered(
 #[test]
 fn a_refused_call_ends_with_its_reason() {
     let options = EndpointOptions::new().spin(Spin::SHARED).local();
-    let mut victim = Endpoint::open_with(&options).unwrap();
+    let mut victim = RawEndpoint::open_with(&options).unwrap();
     let ours = VERSION;
     let reasons = [
-        (Refusal::User(7), EndReason::Refused(Refusal::User(7))),
-        (Refusal::Full(1024), EndReason::Refused(Refusal::Full(1024))),
-        (Refusal::Resources(24), EndReason::Refused(Refusal::Resources(24))),
-        (Refusal::Version(6), EndReason::Version { theirs: 6, ours }),
+        (Refusal::User(7), DisconnectReason::Refused(Refusal::User(7))),
+        (Refusal::Full(1024), DisconnectReason::Refused(Refusal::Full(1024))),
+        (Refusal::Resources(24), DisconnectReason::Refused(Refusal::Resources(24))),
+        (Refusal::Version(6), DisconnectReason::Version { theirs: 6, ours }),
     ];
     for (index, (refusal, reason)) in reasons.into_iter().enumerate() {
         let [code, detail] = refusal.to_words();
@@ -318,9 +324,9 @@ fn a_refused_call_ends_with_its_reason() {
 #[test]
 fn a_ring_that_is_too_short_is_refused() {
     let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
-    let mut victim = Endpoint::open_with(&options).expect("an endpoint");
+    let mut victim = RawEndpoint::open_with(&options).expect("an endpoint");
     let layout = |ring| Layout { paired: 128, response: 64, ring };
-    assert_eq!(welcome(&mut victim, [1, 2], layout(1 << 15)), Ok(Sent::Gone));
+    assert_eq!(welcome(&mut victim, [1, 2], layout(1 << 15)), Ok(Sent::Completed));
     for (index, ring) in [0, 1 << 12, 1 << 14].into_iter().enumerate() {
         let refused = welcome(&mut victim, [index as u64 + 2, 2], layout(ring));
         assert_eq!(refused, Err(PostError::Fault(Fault::Malformed)), "{ring}");
@@ -332,7 +338,7 @@ fn a_ring_that_is_too_short_is_refused() {
 #[test]
 fn who_has_lied_is_not_heard_again() {
     let mut scene = Scene::new(false);
-    say(&mut scene.liar, &Record::Done { id: 99 }, &[]);
+    say(&mut scene.liar, &Record::Fin { id: 99 }, &[]);
     say(&mut scene.liar, &Record::Short { envelope: envelope(6), answer: None }, &[1]);
     scene.check_ended("what is good behind it is not taken", 0);
     let begun = call(&scene.victim, hello([0x11a5, 0x11a5]));

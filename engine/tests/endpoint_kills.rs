@@ -3,10 +3,13 @@
 //! of it stays.
 mod common;
 
-use ayre::{
-    Address, Combine, End, Endpoint, EndpointOptions, Fault, Number, Outgoing, PostError, Receive,
-    RemoteId, Rights, Sent, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, MemoryRegion, MemoryRegions, OutgoingMessage, PostedReceive,
+    RawEndpoint, RemoteAddress, RmaUpdate, RmaWrite, Sent, Span, Spans,
 };
+use ayre::endpoint::{Address, RemoteId};
+use ayre::{EndpointOptions, Fault, PostError, Rights, Spin};
 use common::random::fill;
 use common::system::held;
 use common::{Line, Process, Random, iterations, with_processes};
@@ -52,7 +55,7 @@ struct Slot {
 
 struct Member {
     own: usize,
-    endpoint: Endpoint,
+    endpoint: RawEndpoint,
     /// By number; its own is itself.
     remotes: Vec<RemoteId>,
     slots: Vec<Slot>,
@@ -78,7 +81,7 @@ impl Slot {
 }
 
 impl Member {
-    fn new(own: usize, endpoint: Endpoint, remotes: Vec<RemoteId>) -> Self {
+    fn new(own: usize, endpoint: RawEndpoint, remotes: Vec<RemoteId>) -> Self {
         let others = (0..PROCESSES as usize).filter(|other| *other != own);
         let pairs = others.flat_map(|other| KINDS.map(|kind| Slot::new(kind, other)));
         let slots = pairs.chain([Slot::new(Kind::ReceiveMany, own)]).collect();
@@ -113,7 +116,7 @@ impl Member {
         let Self { own, endpoint, remotes, slots, random, .. } = self;
         let slot = &mut slots[index];
         let (to, context, data) = (remotes[slot.with], index as u128, Some(slot.done));
-        let spot = |address| Spot { remote: to, key: KEY, address: address as u64 };
+        let spot = |address| RemoteAddress { remote: to, key: KEY, address: address as u64 };
         let long = 1 + random.scaled(16) as usize;
         let short = 1 + random.scaled(13) as usize;
         match slot.kind {
@@ -123,23 +126,23 @@ impl Member {
                 fill(&mut slot.bytes[..len], *own as u64, slot.with as u64, slot.done);
                 let tag = (!is_plain).then_some(*own as u64);
                 let bytes = slot.spans(len);
-                let message = Outgoing { tag, data, bytes, context, delivered: false };
-                Ok(endpoint.send(to, &message)? == Sent::UnderWay)
+                let message = OutgoingMessage { tag, data, bytes, context, delivered: false };
+                Ok(endpoint.send(to, &message)? == Sent::Pending)
             }
             Kind::Receive => {
                 let (source, tag) = (Some(to), Some((slot.with as u64, 0)));
                 let into = slot.spans(LONGEST);
-                endpoint.receive(Receive { source, tag, into, context, many: None })?;
+                endpoint.receive(PostedReceive { source, tag, into, context, many: None })?;
                 Ok(true)
             }
             Kind::ReceiveMany => {
                 let (into, many) = (slot.spans(10 * PLAIN), Some(PLAIN as u64));
-                endpoint.receive(Receive { source: None, tag: None, into, context, many })?;
+                endpoint.receive(PostedReceive { source: None, tag: None, into, context, many })?;
                 Ok(true)
             }
             Kind::Write => {
                 let bytes = slot.spans(short);
-                let write = Write { bytes, data: None, context, inject: false };
+                let write = RmaWrite { bytes, data: None, context, inject: false };
                 endpoint.write(spot(*own * SHARE), &write).map(|_| true)
             }
             Kind::Read => {
@@ -149,7 +152,7 @@ impl Member {
             Kind::Update => {
                 let (one, old) = slot.bytes.split_at_mut(8);
                 one.copy_from_slice(&1_u64.to_le_bytes());
-                let update = Update {
+                let update = RmaUpdate {
                     op: Combine::Sum,
                     number: Number::U64,
                     operand: span(one).into(),
@@ -164,8 +167,8 @@ impl Member {
         }
     }
 
-    fn take(&mut self, end: &End) {
-        if matches!(end.what, What::Touched(_)) {
+    fn take(&mut self, end: &Completion) {
+        if matches!(end.what, CompletionKind::RmaEvent(_)) {
             return;
         }
         let index = end.context as usize;
@@ -176,7 +179,7 @@ impl Member {
         if let Err(fault) = end.result {
             return self.died(with, fault);
         }
-        if let What::Received(received) = end.what {
+        if let CompletionKind::Received(received) = end.what {
             let source = self.remotes.iter().position(|remote| Some(*remote) == received.source);
             with = source.expect("all are known");
             slot.is_under_way = !received.released;
@@ -225,11 +228,13 @@ fn hear(line: &Line) -> Address {
 /// A process of the test, until it is killed or told to go.
 fn member(own: usize, line: &Line) {
     let before = held();
-    let windows = Windows::new();
+    let windows = MemoryRegions::new();
     let mut memory = vec![0; PROCESSES as usize * (SHARE + 8)];
     let memory = vec![span(&mut memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::all() }).expect("room");
-    let mut endpoint = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    windows
+        .expose(MemoryRegion { key: KEY, base: 0, memory, rights: Rights::all() })
+        .expect("room");
+    let mut endpoint = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
     endpoint.share(&windows);
     say(line, &endpoint.address());
     let all = [0; PROCESSES as usize].map(|_: u64| hear(line));
@@ -323,12 +328,12 @@ fn sender_or_stopped(number: u64, line: &Line) {
     let dead_after = Duration::from_millis(1);
     let options = EndpointOptions::new().spin(Spin::SHARED);
     let options = options.silence(dead_after).dead_after(dead_after);
-    let mut endpoint = Endpoint::open_with(&options).expect("an endpoint");
+    let mut endpoint = RawEndpoint::open_with(&options).expect("an endpoint");
     say(line, &endpoint.address());
     let to = endpoint.remote(&hear(line)).expect("it is there");
     let mut bytes = [number as u8; 64];
     let bytes: Spans = span(&mut bytes).into();
-    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: Some(1), data: None, bytes, context: 0, delivered: false };
     let mut full = 0;
     while !line.has_word() {
         if number == 0 {

@@ -2,10 +2,12 @@
 #[path = "endpoint_memory/sides.rs"]
 mod sides;
 
-use ayre::{
-    Combine, Endpoint, ExposeError, Fault, Number, Outgoing, PostError, Rights, Sent, Spans, Spin,
-    Spot, TouchKind, Touched, Update, What, Window, Windows, Write,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::raw::{
+    CompletionKind, ExposeError, MemoryRegion, MemoryRegions, OutgoingMessage, RawEndpoint,
+    RemoteAddress, RmaEvent, RmaKind, RmaUpdate, RmaWrite, Sent, Spans,
 };
+use ayre::{Fault, PostError, Rights, Spin};
 use sides::{Sides, parts, pattern, span};
 
 /// Sizes on both sides of every border.
@@ -18,13 +20,13 @@ fn open(sides: &Sides, memory: &mut [u8], rights: Rights) {
     open_spans(sides, vec![sides::whole(memory)], rights);
 }
 
-fn open_spans(sides: &Sides, memory: Vec<ayre::Span>, rights: Rights) {
-    let window = Window { key: KEY, base: BASE, memory, rights };
+fn open_spans(sides: &Sides, memory: Vec<ayre::endpoint::raw::Span>, rights: Rights) {
+    let window = MemoryRegion { key: KEY, base: BASE, memory, rights };
     sides.windows.expose(window).expect("there is room");
 }
 
-fn write_of(bytes: Spans) -> Write {
-    Write { bytes, data: None, context: 5, inject: false }
+fn write_of(bytes: Spans) -> RmaWrite {
+    RmaWrite { bytes, data: None, context: 5, inject: false }
 }
 
 // spec: ENV-25, ENV-27, ENV-31
@@ -38,15 +40,15 @@ fn every_length_is_written_and_read_back() {
             let (mut from, mut into) = (pattern(len, index), vec![0; len + 16]);
             let address = BASE + 16 - (index % 3) as u64;
             let data = (index % 2 == 0).then_some(index as u64);
-            let write = Write { data, ..write_of(parts(&mut from, index)) };
+            let write = RmaWrite { data, ..write_of(parts(&mut from, index)) };
             sides.write(sides.spot(KEY, address), &write);
-            assert_eq!(sides.end(), (5, What::Written, Ok(())));
+            assert_eq!(sides.end(), (5, CompletionKind::Written, Ok(())));
             let told = sides.touched();
-            assert_eq!((told.key, told.kind, told.len), (KEY, TouchKind::Wrote, len as u64));
+            assert_eq!((told.key, told.kind, told.len), (KEY, RmaKind::Wrote, len as u64));
             assert_eq!((told.source, told.data), (sides.back, data));
             sides.read(sides.spot(KEY, address), parts(&mut into[8..8 + len], index + 1));
-            assert_eq!(sides.end(), (6, What::Read, Ok(())));
-            assert_eq!(sides.touched(), Touched { kind: TouchKind::Read, data: None, ..told });
+            assert_eq!(sides.end(), (6, CompletionKind::Read, Ok(())));
+            assert_eq!(sides.touched(), RmaEvent { kind: RmaKind::Read, data: None, ..told });
             assert!(into[8..8 + len] == from[..], "{len} bytes, to itself: {to_itself}");
             assert!(into[..8] == [0; 8] && into[8 + len..] == [0; 8], "{len} bytes");
         }
@@ -80,16 +82,16 @@ fn a_window_of_several_spans_is_one_memory() {
 #[test]
 fn what_is_injected_is_the_programs_at_once() {
     let mut sides = Sides::new(false);
-    let mut memory = vec![0; 400 * Endpoint::inject_max()];
+    let mut memory = vec![0; 400 * RawEndpoint::inject_max()];
     open(&sides, &mut memory, Rights::WRITE);
     let mut count = 0;
     // Until there is no room, and once more.
     for index in 0..400_u64 {
-        let mut from = pattern(Endpoint::inject_max(), index as usize);
+        let mut from = pattern(RawEndpoint::inject_max(), index as usize);
         let spot = sides.spot(KEY, BASE + index * from.len() as u64);
-        let write = Write { inject: true, ..write_of(span(&mut from)) };
+        let write = RmaWrite { inject: true, ..write_of(span(&mut from)) };
         match sides.near.write(spot, &write) {
-            Ok(sent) => assert_eq!(sent, Sent::Gone),
+            Ok(sent) => assert_eq!(sent, Sent::Completed),
             Err(error) => {
                 assert!(error.is_busy());
                 break;
@@ -100,14 +102,14 @@ fn what_is_injected_is_the_programs_at_once() {
     }
     assert!((10..400).contains(&count), "the ring has room for some: {count}");
     for _ in 0..count {
-        assert_eq!(sides.end(), (5, What::Written, Ok(())));
+        assert_eq!(sides.end(), (5, CompletionKind::Written, Ok(())));
     }
     sides.windows.withdraw(KEY);
-    for (index, bytes) in memory.chunks(Endpoint::inject_max()).take(count).enumerate() {
+    for (index, bytes) in memory.chunks(RawEndpoint::inject_max()).take(count).enumerate() {
         assert!(bytes == pattern(bytes.len(), index), "the {index}th");
     }
-    let mut long = vec![0; Endpoint::inject_max() + 1];
-    let write = Write { inject: true, ..write_of(span(&mut long)) };
+    let mut long = vec![0; RawEndpoint::inject_max() + 1];
+    let write = RmaWrite { inject: true, ..write_of(span(&mut long)) };
     let refused = sides.near.write(sides.spot(KEY, BASE), &write);
     assert_eq!(refused, Err(PostError::Fault(Fault::TooLong)));
 }
@@ -120,15 +122,15 @@ fn ask(sides: &mut Sides, key: u64, address: u64, bytes: &mut [u8]) -> Vec<(Righ
     sides.read(spot, span(bytes));
     let both = Rights::all();
     let updates = [(Combine::Sum, false), (Combine::Write, true), (Combine::Read, true)];
-    if bytes.len() <= Endpoint::update_max(Combine::Sum, Number::U8) {
+    if bytes.len() <= RawEndpoint::update_max(Combine::Sum, Number::U8) {
         for (op, tells) in updates {
             let what = update(op, bytes, tells);
             sides.update(spot, &what);
             let needs = [Rights::WRITE, both, Rights::READ][asked.len()];
-            asked.push((What::Updated, needs));
+            asked.push((CompletionKind::Updated, needs));
         }
     }
-    asked.extend([(What::Written, Rights::WRITE), (What::Read, Rights::READ)]);
+    asked.extend([(CompletionKind::Written, Rights::WRITE), (CompletionKind::Read, Rights::READ)]);
     let mut ends: Vec<_> = asked.iter().map(|_| sides.end()).collect();
     let mut take = |what| {
         let at = ends.iter().position(|(_, ended, _)| *ended == what).expect("it has ended");
@@ -140,11 +142,11 @@ fn ask(sides: &mut Sides, key: u64, address: u64, bytes: &mut [u8]) -> Vec<(Righ
 
 type Ended = Result<(), Fault>;
 
-fn update(op: Combine, bytes: &mut [u8], tells: bool) -> Update {
+fn update(op: Combine, bytes: &mut [u8], tells: bool) -> RmaUpdate {
     let operand = if op.has_operand() { span(bytes) } else { Spans::default() };
     let compare = if op.has_comparand() { span(bytes) } else { Spans::default() };
     let result = tells.then(|| span(bytes));
-    Update { op, number: Number::U8, operand, compare, result, data: None, context: 7 }
+    RmaUpdate { op, number: Number::U8, operand, compare, result, data: None, context: 7 }
 }
 
 // spec: ENV-23, ENV-24
@@ -194,7 +196,7 @@ fn what_a_window_does_not_allow_is_refused() {
 fn without_windows_each_key_is_unknown() {
     let mut sides = Sides::new(false);
     let (spot, mut bytes) = (sides.spot(KEY, 0), [0; 8]);
-    let back = Spot { remote: sides.back, ..spot };
+    let back = RemoteAddress { remote: sides.back, ..spot };
     // The near one shares none.
     let _ = sides.far.write(back, &write_of(span(&mut bytes))).expect("there is room");
     sides.until(|sides| !sides.far_ends.is_empty());
@@ -204,9 +206,10 @@ fn without_windows_each_key_is_unknown() {
 // spec: ENV-21
 #[test]
 fn windows_have_their_limits() {
-    let windows = Windows::new();
-    let expose =
-        |key, base, memory| windows.expose(Window { key, base, memory, rights: Rights::all() });
+    let windows = MemoryRegions::new();
+    let expose = |key, base, memory| {
+        windows.expose(MemoryRegion { key, base, memory, rights: Rights::all() })
+    };
     let mut bytes = [0; 8];
     let mut memory = || vec![sides::whole(&mut bytes)];
     assert_eq!(expose(1, u64::MAX - 7, memory()), Err(ExposeError::TooLong));
@@ -215,7 +218,7 @@ fn windows_have_their_limits() {
     assert!(windows.clone().withdraw(1), "clones are the same windows");
     assert!(!windows.withdraw(1));
     assert_eq!(expose(1, 0, vec![memory()[0]; 17]), Err(ExposeError::TooManySpans));
-    for key in 0..ayre::WINDOWS_MAX as u64 {
+    for key in 0..ayre::endpoint::raw::MEMORY_REGIONS_MAX as u64 {
         assert_eq!(expose(key, 0, Vec::new()), Ok(()));
     }
     assert_eq!(expose(u64::MAX, 0, memory()), Err(ExposeError::TooMany));
@@ -236,10 +239,10 @@ fn what_is_posted_is_done_in_order() {
         let mut note = [round];
         let spot = sides.spot(KEY, BASE);
         sides.write(spot, &write_of(span(&mut long)));
-        sides.write(Spot { address: BASE + 100, ..spot }, &write_of(span(&mut short)));
+        sides.write(RemoteAddress { address: BASE + 100, ..spot }, &write_of(span(&mut short)));
         sides.read(spot, span(&mut got));
         sides.write(spot, &write_of(span(&mut long[..512])));
-        let message = Outgoing {
+        let message = OutgoingMessage {
             tag: Some(1),
             data: None,
             bytes: span(&mut note),
@@ -273,8 +276,8 @@ fn nothing_overtakes_a_long_write() {
     open(&sides, &mut memory, Rights::all());
     let (mut long, mut short) = (vec![1; 4 << 20], [2; 8]);
     let spot = sides.spot(KEY, BASE);
-    assert_eq!(sides.near.write(spot, &write_of(span(&mut long))), Ok(Sent::UnderWay));
-    let message = Outgoing {
+    assert_eq!(sides.near.write(spot, &write_of(span(&mut long))), Ok(Sent::Pending));
+    let message = OutgoingMessage {
         tag: Some(1),
         data: None,
         bytes: span(&mut short),
@@ -287,7 +290,7 @@ fn nothing_overtakes_a_long_write() {
     assert!(sides.near.read(spot, span(&mut short), 6).is_err_and(|why| why.is_busy()));
     let update = update(Combine::Sum, &mut short, false);
     assert!(sides.near.update(spot, &update).is_err_and(|why| why.is_busy()));
-    assert_eq!(sides.end(), (5, What::Written, Ok(())));
+    assert_eq!(sides.end(), (5, CompletionKind::Written, Ok(())));
     assert!(sides.near.send(spot.remote, &message).is_ok());
     sides.windows.withdraw(KEY);
     assert!(memory == long);
@@ -296,11 +299,11 @@ fn nothing_overtakes_a_long_write() {
 // spec: ENV-24
 #[test]
 fn endpoints_that_are_not_known_are_not_touched() {
-    let mut near = Endpoint::open(Spin::SHARED).expect("an endpoint");
-    let mut far = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    let mut near = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
+    let mut far = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
     let remote = near.remote(&far.address()).expect("a neighbour");
     assert!(near.forget(remote));
-    let (spot, mut bytes) = (Spot { remote, key: 1, address: 0 }, [0; 8]);
+    let (spot, mut bytes) = (RemoteAddress { remote, key: 1, address: 0 }, [0; 8]);
     let foreign = PostError::Fault(Fault::ForeignHandle);
     assert_eq!(near.write(spot, &write_of(span(&mut bytes))), Err(foreign));
     assert_eq!(near.read(spot, span(&mut bytes), 1), Err(foreign));

@@ -3,29 +3,33 @@
 #[path = "endpoint_memory/sides.rs"]
 mod sides;
 
-use ayre::{
-    Combine, Endpoint, Fault, Number, Rights, Sent, Spans, Spin, Spot, Update, What, Window,
-    Windows, Write,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::raw::{
+    CompletionKind, MemoryRegion, MemoryRegions, RawEndpoint, RemoteAddress, RmaUpdate, RmaWrite,
+    Sent, Spans,
 };
+use ayre::{Fault, Rights, Spin};
 use sides::{Sides, span, whole};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const KEY: u64 = 9;
 const LEN: usize = 4 << 20;
 
-fn open(windows: &Windows, memory: &mut [u8]) {
+fn open(windows: &MemoryRegions, memory: &mut [u8]) {
     let memory = vec![whole(memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::all() }).expect("room");
+    windows
+        .expose(MemoryRegion { key: KEY, base: 0, memory, rights: Rights::all() })
+        .expect("room");
 }
 
-fn write_of(bytes: &mut [u8]) -> Write {
-    Write { bytes: span(bytes), data: Some(1), context: 5, inject: false }
+fn write_of(bytes: &mut [u8]) -> RmaWrite {
+    RmaWrite { bytes: span(bytes), data: Some(1), context: 5, inject: false }
 }
 
-fn sum_of(bytes: &mut [u8], result: Option<Spans>) -> Update {
+fn sum_of(bytes: &mut [u8], result: Option<Spans>) -> RmaUpdate {
     let operand = span(bytes);
     let (op, number, compare) = (Combine::Sum, Number::U8, Spans::default());
-    Update { op, number, operand, compare, result, data: None, context: 7 }
+    RmaUpdate { op, number, operand, compare, result, data: None, context: 7 }
 }
 
 // spec: ENV-22, ENV-26, ENV-31
@@ -36,24 +40,24 @@ fn a_write_under_way_stops_at_the_fence() {
         let (mut memory, mut bytes) = (vec![0; LEN], vec![1; LEN]);
         open(&sides.windows, &mut memory);
         let sent = sides.near.write(sides.spot(KEY, 0), &write_of(&mut bytes));
-        assert_eq!(sent, Ok(Sent::UnderWay));
+        assert_eq!(sent, Ok(Sent::Pending));
         (0..4).for_each(|_| sides.progress());
         assert!(sides.windows.withdraw(KEY));
         let placed = memory.iter().filter(|byte| **byte == 1).count();
         assert!(0 < placed && placed < LEN, "it is under way: {placed}");
         memory.fill(7);
-        assert_eq!(sides.end(), (5, What::Written, Err(Fault::UnknownKey)));
+        assert_eq!(sides.end(), (5, CompletionKind::Written, Err(Fault::UnknownKey)));
         assert!(memory.iter().all(|byte| *byte == 7), "nothing comes behind the fence");
         // One of the same key does not make the rest of another write right.
         open(&sides.windows, &mut memory);
         let sent = sides.near.write(sides.spot(KEY, 0), &write_of(&mut bytes));
-        assert_eq!(sent, Ok(Sent::UnderWay));
+        assert_eq!(sent, Ok(Sent::Pending));
         (0..4).for_each(|_| sides.progress());
         assert!(sides.windows.withdraw(KEY));
         (0..4).for_each(|_| sides.progress());
         memory.fill(7);
         open(&sides.windows, &mut memory);
-        assert_eq!(sides.end(), (5, What::Written, Err(Fault::UnknownKey)));
+        assert_eq!(sides.end(), (5, CompletionKind::Written, Err(Fault::UnknownKey)));
         sides.windows.withdraw(KEY);
         assert!(memory.iter().all(|byte| *byte == 7), "what was refused stays refused");
         sides.check_lives();
@@ -72,14 +76,14 @@ fn a_read_under_way_stops_at_the_fence() {
         (0..4).for_each(|_| sides.progress());
         assert!(sides.windows.withdraw(KEY));
         memory.fill(7);
-        assert_eq!(sides.end(), (6, What::Read, Err(Fault::UnknownKey)));
+        assert_eq!(sides.end(), (6, CompletionKind::Read, Err(Fault::UnknownKey)));
         let read = bytes.iter().filter(|byte| **byte == 1).count();
         assert!(0 < read && read < LEN, "it was under way: {read}");
         assert!(bytes.iter().all(|byte| *byte < 7), "nothing is read behind the fence");
         // The next one has a name of its own.
         open(&sides.windows, &mut memory);
         sides.read(sides.spot(KEY, 0), span(&mut bytes));
-        assert_eq!(sides.end(), (6, What::Read, Ok(())));
+        assert_eq!(sides.end(), (6, CompletionKind::Read, Ok(())));
         assert!(bytes == memory);
         sides.windows.withdraw(KEY);
     }
@@ -90,11 +94,11 @@ fn a_read_under_way_stops_at_the_fence() {
 fn a_window_is_withdrawn_while_its_endpoint_works_elsewhere() {
     let is_over = AtomicBool::new(false);
     for round in 0..20 {
-        let windows = Windows::new();
+        let windows = MemoryRegions::new();
         let (mut memory, mut bytes) = (vec![0; LEN], vec![1; LEN]);
         let mut into = vec![0; LEN];
         open(&windows, &mut memory);
-        let mut far = Endpoint::open(Spin::SHARED).expect("an endpoint");
+        let mut far = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
         far.share(&windows);
         let address = far.address();
         is_over.store(false, Ordering::Release);
@@ -105,9 +109,12 @@ fn a_window_is_withdrawn_while_its_endpoint_works_elsewhere() {
                     far.progress(|_| ());
                 }
             });
-            let mut near = Endpoint::open(Spin::SHARED).expect("an endpoint");
-            let spot =
-                Spot { remote: near.remote(&address).expect("a neighbour"), key: KEY, address: 0 };
+            let mut near = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
+            let spot = RemoteAddress {
+                remote: near.remote(&address).expect("a neighbour"),
+                key: KEY,
+                address: 0,
+            };
             let mut ends = Vec::new();
             let write = write_of(&mut bytes);
             while near.write(spot, &write).is_err() {
@@ -140,9 +147,9 @@ fn post_each(sides: &mut Sides, rooms: &mut [Vec<u8>; 5], long_write: bool) -> u
     assert_eq!(sides.near.read(spot, span(few), 6), Ok(()));
     assert_eq!(sides.near.update(spot, &sum_of(short, None)), Ok(()));
     assert_eq!(sides.near.update(spot, &sum_of(short, Some(span(old)))), Ok(()));
-    assert_eq!(sides.near.write(spot, &write_of(short)), Ok(Sent::Gone));
+    assert_eq!(sides.near.write(spot, &write_of(short)), Ok(Sent::Completed));
     if long_write {
-        assert_eq!(sides.near.write(spot, &write_of(long)), Ok(Sent::UnderWay));
+        assert_eq!(sides.near.write(spot, &write_of(long)), Ok(Sent::Pending));
     }
     5 + usize::from(long_write)
 }
@@ -193,15 +200,15 @@ fn a_death_harms_nobody_else() {
     let (mut memory, mut rooms) = (vec![0; LEN], rooms());
     open(&sides.windows, &mut memory);
     for polls in [0_u8, 1, 2, 5] {
-        let mut other = Endpoint::open(Spin::SHARED).expect("an endpoint");
+        let mut other = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
         let remote = other.remote(&sides.far.address()).expect("a neighbour");
-        let spot = Spot { remote, key: KEY, address: 0 };
+        let spot = RemoteAddress { remote, key: KEY, address: 0 };
         sides.until(|_| {
             other.progress(|_| ());
             other.read(spot, span(&mut rooms[2]), 6).is_ok()
         });
         let sent = other.write(spot, &write_of(&mut rooms[0]));
-        assert_eq!(sent, Ok(Sent::UnderWay));
+        assert_eq!(sent, Ok(Sent::Pending));
         for _ in 0..polls {
             other.progress(|_| ());
             sides.progress();
@@ -212,9 +219,9 @@ fn a_death_harms_nobody_else() {
         let spot = sides.spot(KEY, 0);
         sides.far.wake();
         sides.write(spot, &write_of(&mut from));
-        assert_eq!(sides.end(), (5, What::Written, Ok(())));
+        assert_eq!(sides.end(), (5, CompletionKind::Written, Ok(())));
         sides.read(spot, span(&mut into));
-        assert_eq!(sides.end(), (6, What::Read, Ok(())));
+        assert_eq!(sides.end(), (6, CompletionKind::Read, Ok(())));
         assert!(into == from);
     }
     sides.windows.withdraw(KEY);

@@ -2,10 +2,12 @@
 #[path = "endpoint_memory/sides.rs"]
 mod sides;
 
-use ayre::{
-    Combine, End, Endpoint, Fault, Number, PostError, Relation, Rights, Spans, Spin, Spot,
-    TouchKind, Update, What, Window, Windows,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::raw::{
+    Comparison, Completion, CompletionKind, MemoryRegion, MemoryRegions, RawEndpoint,
+    RemoteAddress, RmaKind, RmaUpdate, Spans,
 };
+use ayre::{Fault, PostError, Rights, Spin};
 use sides::{Sides, parts, pattern, span, whole};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,13 +15,15 @@ const KEY: u64 = 5;
 /// Where the numbers are: nothing is aligned.
 const AT: usize = 3;
 
-fn open(windows: &Windows, memory: &mut [u8]) {
+fn open(windows: &MemoryRegions, memory: &mut [u8]) {
     let memory = vec![whole(memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::all() }).expect("room");
+    windows
+        .expose(MemoryRegion { key: KEY, base: 0, memory, rights: Rights::all() })
+        .expect("room");
 }
 
 struct Asked {
-    update: Update,
+    update: RmaUpdate,
     operand: Vec<u8>,
     compare: Vec<u8>,
     result: Vec<u8>,
@@ -33,7 +37,7 @@ fn asked((op, number): (Combine, Number), count: usize, seed: usize) -> Asked {
     let tells = !seed.is_multiple_of(3) || !op.has_operand();
     let result = if tells { vec![0; len] } else { Vec::new() };
     let mut asked = Asked {
-        update: Update {
+        update: RmaUpdate {
             op,
             number,
             operand: Spans::default(),
@@ -60,7 +64,7 @@ fn every_op_on_every_number() {
         let mut seed = 0;
         for op in Combine::ALL {
             for number in Number::ALL.into_iter().filter(|number| op.is_defined(*number)) {
-                for count in [0, 1, 2, 7, Endpoint::update_max(op, number)] {
+                for count in [0, 1, 2, 7, RawEndpoint::update_max(op, number)] {
                     seed += 1;
                     one_update(&mut sides, (op, number), (count, seed));
                 }
@@ -77,10 +81,10 @@ fn one_update(sides: &mut Sides, of: (Combine, Number), (count, seed): (usize, u
     open(&sides.windows, &mut memory);
     let asked = asked(of, count, seed);
     sides.update(sides.spot(KEY, AT as u64), &asked.update);
-    assert_eq!(sides.end(), (7, What::Updated, Ok(())), "{of:?}, {count}");
+    assert_eq!(sides.end(), (7, CompletionKind::Updated, Ok(())), "{of:?}, {count}");
     let told = sides.touched();
     let tells = asked.update.result.is_some();
-    let kind = if tells { TouchKind::Fetched } else { TouchKind::Updated };
+    let kind = if tells { RmaKind::Fetched } else { RmaKind::Updated };
     assert_eq!((told.kind, told.len, told.data), (kind, len as u64, asked.update.data));
     sides.windows.withdraw(KEY);
     of.0.apply(of.1, &mut due[AT..AT + len], &asked.operand, &asked.compare);
@@ -94,7 +98,7 @@ fn updates_that_cannot_be_are_not_posted() {
     let mut sides = Sides::new(false);
     let (mut bytes, spot) = (vec![0; 4096], sides.spot(KEY, 0));
     let mut refused = |op, number, [operand, compare, result]: [usize; 3]| {
-        let update = Update {
+        let update = RmaUpdate {
             op,
             number,
             operand: span(&mut bytes[..operand]),
@@ -106,8 +110,8 @@ fn updates_that_cannot_be_are_not_posted() {
         sides.near.update(spot, &update)
     };
     let none = 4096;
-    let swap = Combine::CompareSwap(Relation::Eq);
-    let order = Combine::CompareSwap(Relation::Lt);
+    let swap = Combine::CompareSwap(Comparison::Eq);
+    let order = Combine::CompareSwap(Comparison::Lt);
     for (op, number, lens) in [
         (Combine::Sum, Number::I64, [7, 0, none]),
         (Combine::Sum, Number::I64, [8, 8, none]),
@@ -141,12 +145,12 @@ const INITIATORS: usize = 3;
 const ROUNDS: u64 = 2000;
 
 /// Adds 1 to the counter and says what it found each time.
-fn count_up(target: &ayre::Address) -> Vec<u64> {
-    let mut near = Endpoint::open(Spin::SHARED).expect("an endpoint");
+fn count_up(target: &ayre::endpoint::Address) -> Vec<u64> {
+    let mut near = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
     let remote = near.remote(target).expect("a neighbour");
     let mut found = Vec::new();
     let (mut one, mut old) = (1_u64.to_le_bytes(), [0; 8]);
-    let update = Update {
+    let update = RmaUpdate {
         op: Combine::Sum,
         number: Number::U64,
         operand: span(&mut one),
@@ -156,13 +160,14 @@ fn count_up(target: &ayre::Address) -> Vec<u64> {
         context: 1,
     };
     for _ in 0..ROUNDS {
-        while let Err(error) = near.update(Spot { remote, key: KEY, address: 0 }, &update) {
+        while let Err(error) = near.update(RemoteAddress { remote, key: KEY, address: 0 }, &update)
+        {
             assert!(error.is_busy(), "{error}");
             near.progress(|_| ());
         }
         let mut ended = None;
         while ended.is_none() {
-            near.progress(|end: End| ended = Some(end.result));
+            near.progress(|end: Completion| ended = Some(end.result));
         }
         assert_eq!(ended, Some(Ok(())));
         found.push(u64::from_le_bytes(old));
@@ -173,7 +178,7 @@ fn count_up(target: &ayre::Address) -> Vec<u64> {
 // spec: ENV-28
 #[test]
 fn several_endpoints_count_on_one_counter() {
-    let windows = Windows::new();
+    let windows = MemoryRegions::new();
     let sets = [windows.clone(), windows.beside()];
     let mut counter = [0; 8];
     sets.iter().for_each(|set| open(set, &mut counter));
@@ -181,7 +186,7 @@ fn several_endpoints_count_on_one_counter() {
     let mut found: Vec<u64> = std::thread::scope(|scope| {
         let initiators: Vec<_> = (0..INITIATORS)
             .map(|at| {
-                let mut target = Endpoint::open(Spin::SHARED).expect("an endpoint");
+                let mut target = RawEndpoint::open(Spin::SHARED).expect("an endpoint");
                 target.share(&sets[at % sets.len()]);
                 let address = target.address();
                 let left = &left;

@@ -3,10 +3,10 @@ mod common;
 #[path = "endpoint_net/sides.rs"]
 mod sides;
 
-use ayre::{
-    Busy, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Refusal, RemoteId,
-    Sent, Simulation, TriedOutcome, What,
-};
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{CompletionKind, OutgoingMessage, RawEndpoint, Sent};
+use ayre::error::{AttemptOutcome, DisconnectReason, Refusal};
+use ayre::{Busy, EndpointOptions, Fault, PostError, Simulation};
 use common::watchdog::Watchdog;
 use rustix::event::{PollFd, PollFlags, poll};
 use sides::{Side, apart, here, message, pass, pattern, poll_until, receive, send};
@@ -58,10 +58,11 @@ fn exchange(is_plain: bool, faults: &str) {
             let [near, far] = &mut sides;
             let ends = if side == 0 { [near, far] } else { [far, near] };
             let message = message(7, &mut sent[side][index], index % 2 == 0);
-            told[side] += usize::from(send(ends, remotes[side], &message) == Sent::UnderWay);
+            told[side] += usize::from(send(ends, remotes[side], &message) == Sent::Pending);
         }
     });
-    let sends = |side: &Side| side.ends.iter().filter(|end| end.what == What::Sent).count();
+    let sends =
+        |side: &Side| side.ends.iter().filter(|end| end.what == CompletionKind::Sent).count();
     let [near, far] = &mut sides;
     let is_over = |side: &Side| side.ends.len() - sends(side) == count;
     poll_until([near, far], |[near, far]| is_over(near) && is_over(far));
@@ -113,7 +114,7 @@ fn gone_of_many(rings: [Option<usize>; 2]) -> usize {
     }
     poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == texts.len());
     assert!(rooms == texts, "each is as it was sent");
-    sent.iter().filter(|sent| **sent == Sent::Gone).count()
+    sent.iter().filter(|sent| **sent == Sent::Completed).count()
 }
 
 // spec: OPEN-14, WIRE-14
@@ -142,7 +143,7 @@ fn long_ones_go_before_they_are_wanted_while_the_ring_has_room() {
         .iter_mut()
         .map(|bytes| near.try_send(to_far, &message(7, bytes, false)).expect("it may ask"))
         .collect();
-    let (gone, asks) = (Sent::Gone, Sent::UnderWay);
+    let (gone, asks) = (Sent::Completed, Sent::Pending);
     assert_eq!(sent, [gone, asks, gone, gone, gone, asks, asks, gone]);
     let mut rooms: Vec<_> = texts.iter().map(|text| vec![0; text.len()]).collect();
     for room in &mut rooms {
@@ -280,16 +281,16 @@ fn sleep(side: &mut Side, is_inside: bool) {
 }
 
 /// The same endpoint's address with other bytes in it.
-fn changed(side: &Side, at: usize, with: u8) -> ayre::Address {
+fn changed(side: &Side, at: usize, with: u8) -> ayre::endpoint::Address {
     let mut bytes = side.address().to_bytes();
     bytes[at] ^= with;
-    ayre::Address::from_bytes(&bytes).expect("an address")
+    ayre::endpoint::Address::from_bytes(&bytes).expect("an address")
 }
 
 /// What becomes of a message to it.
 fn fate(near: &mut Side, far: &mut Side, remote: RemoteId) -> Fault {
     let mut bytes = [1];
-    let message: Outgoing = message(1, &mut bytes, false);
+    let message: OutgoingMessage = message(1, &mut bytes, false);
     loop {
         match near.endpoint.send(remote, &message) {
             Err(PostError::Fault(why)) => return why,
@@ -317,7 +318,10 @@ fn a_caller_that_has_not_the_whole_address_is_refused() {
             let mut stranger = Side::open(&apart(is_plain).silence(sides::SHORT));
             let remote = stranger.endpoint.remote(&changed(&far, at, 1)).expect("as it seems");
             let mut room = [0];
-            let receive = ayre::Receive { source: Some(remote), ..receive(9, &mut room) };
+            let receive = ayre::endpoint::raw::PostedReceive {
+                source: Some(remote),
+                ..receive(9, &mut room)
+            };
             stranger.endpoint.receive(receive).expect("there is room");
             assert_eq!(fate(&mut stranger, &mut far, remote), Fault::Refused);
             poll_until([&mut stranger], |[stranger]| !stranger.ends.is_empty());
@@ -325,8 +329,8 @@ fn a_caller_that_has_not_the_whole_address_is_refused() {
             let why = stranger.endpoint.reason(remote).expect("it has ended").clone();
             assert!(why.to_string().ends_with(&Refusal::Key.to_string()), "{why}");
             if !is_plain {
-                let EndReason::Doubtful { tried, .. } = &why else { panic!("{why}") };
-                assert_eq!(tried[0].outcome, TriedOutcome::Refused(Refusal::Key), "{why}");
+                let DisconnectReason::Doubtful { tried, .. } = &why else { panic!("{why}") };
+                assert_eq!(tried[0].outcome, AttemptOutcome::Refused(Refusal::Key), "{why}");
             }
             // It is counted, when the far side gets to it.
             poll_until([&mut far], |[far]| far.endpoint.counters().refused() > before);
@@ -362,8 +366,8 @@ fn a_call_that_nobody_answers_ends_with_what_came_of_each_address() {
     assert!(matches!(end, Err(PostError::Fault(Fault::PeerDead))), "{end:?}");
     assert!(asked > 0, "it is told while it is called, too");
     let why = near.endpoint.reason(remote).expect("it has ended").clone();
-    let EndReason::Unanswered { tried, .. } = &why else { panic!("{why}") };
-    assert_eq!(tried[0].outcome, TriedOutcome::PortClosed, "{why}");
+    let DisconnectReason::Unanswered { tried, .. } = &why else { panic!("{why}") };
+    assert_eq!(tried[0].outcome, AttemptOutcome::PortClosed, "{why}");
     assert!(tried[0].opens >= asked && near.endpoint.tried(remote).is_empty());
     assert!(!watchdog.stop());
 }
@@ -386,7 +390,7 @@ fn an_address_is_not_enough_to_call_an_endpoint_with_a_key() {
             // Who has the address can change what it says of the key.
             let mut bytes = far.address().to_bytes();
             bytes[6..8].copy_from_slice(&stranger.address().to_bytes()[6..8]);
-            let forged = ayre::Address::from_bytes(&bytes).expect("an address");
+            let forged = ayre::endpoint::Address::from_bytes(&bytes).expect("an address");
             let before = far.endpoint.counters().refused();
             let remote = stranger.endpoint.remote(&forged).expect("as it seems");
             let fault = fate(&mut stranger, &mut far, remote);
@@ -401,5 +405,5 @@ fn an_address_is_not_enough_to_call_an_endpoint_with_a_key() {
 #[test]
 fn an_address_that_is_not_here_is_an_error() {
     let options = EndpointOptions::new().at([203, 0, 113, 1].into());
-    assert!(Endpoint::open_with(&options).is_err());
+    assert!(RawEndpoint::open_with(&options).is_err());
 }

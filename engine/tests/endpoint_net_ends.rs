@@ -3,18 +3,21 @@ mod common;
 #[path = "endpoint_net/sides.rs"]
 mod sides;
 
-use ayre::{Fault, Partition, PostError, Receive, RemoteId, Sent};
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{PostedReceive, Sent};
+use ayre::network::Partition;
+use ayre::{Fault, PostError};
 use common::watchdog::Watchdog;
 use sides::{SHORT, Side, apart, message, pass, pattern, poll_until, receive, send};
 
 /// What is under way in either direction ends with the other side.
 fn check_end(near: &mut Side, mut far: Side, to_far: RemoteId, go: impl FnOnce(Side)) {
     let (mut long, mut waits, mut room) = (vec![1; 100_000], [2; 8], [0; 8]);
-    let only_far = |tag, room| Receive { source: Some(to_far), ..receive(tag, room) };
+    let only_far = |tag, room| PostedReceive { source: Some(to_far), ..receive(tag, room) };
     near.endpoint.receive(only_far(3, &mut room)).expect("there is room");
     for (tag, bytes, delivered) in [(1, &mut long[..], false), (2, &mut waits[..], true)] {
         let sent = send([&mut *near, &mut far], to_far, &message(tag, bytes, delivered));
-        assert_eq!(sent, Sent::UnderWay);
+        assert_eq!(sent, Sent::Pending);
     }
     go(far);
     poll_until([&mut *near], |[near]| near.ends.len() == 3);
@@ -89,7 +92,7 @@ fn what_was_sent_before_a_peer_leaves_arrives() {
         }
         for (tag, text) in (0..).zip(&mut texts) {
             let sent = send([&mut near, &mut far], to_far, &message(tag, text, false));
-            assert_eq!(sent, Sent::Gone);
+            assert_eq!(sent, Sent::Completed);
         }
         // It goes when all has come.
         std::thread::scope(|scope| {
@@ -116,9 +119,12 @@ fn who_is_forgotten_may_call_anew_and_be_called() {
             far.endpoint.receive(receive(9, &mut room)).expect("there is room");
             let mut bytes = [4; 8];
             let sent = send([&mut near, &mut far], to_far, &message(9, &mut bytes, false));
-            assert_eq!(sent, Sent::Gone);
+            assert_eq!(sent, Sent::Completed);
             poll_until([&mut far, &mut near], |[far, _]| far.ends.len() == 1);
-            let ayre::What::Received(received) = far.ends.remove(0).what else { panic!("it came") };
+            let ayre::endpoint::raw::CompletionKind::Received(received) = far.ends.remove(0).what
+            else {
+                panic!("it came")
+            };
             let from = received.source.expect("its source");
             let (first, second) = if round % 2 == 0 { (true, false) } else { (false, true) };
             if first {
@@ -173,7 +179,9 @@ fn who_has_called_can_be_called_back_once_its_address_is_known() {
     far.endpoint.receive(receive(9, &mut room)).expect("there is room");
     let _ = send([&mut near, &mut far], to_far, &message(9, &mut bytes, false));
     poll_until([&mut far, &mut near], |[far, _]| far.ends.len() == 1);
-    let ayre::What::Received(received) = far.ends.remove(0).what else { panic!("it came") };
+    let ayre::endpoint::raw::CompletionKind::Received(received) = far.ends.remove(0).what else {
+        panic!("it came")
+    };
     let from = received.source.expect("its source");
     pass([&mut far, &mut near], from, 1);
     // The same endpoint, by its address.

@@ -7,7 +7,7 @@ mod sides;
 #[path = "wire_hostile/world.rs"]
 mod world;
 
-use ayre::{Address, RemoteId};
+use ayre::endpoint::{Address, RemoteId};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
 use ayre_proto::link::open::{ANYBODY, Opener, SetUp};
 use ayre_proto::link::race::Pace;

@@ -3,7 +3,9 @@ mod common;
 #[path = "endpoint_net/sides.rs"]
 mod sides;
 
-use ayre::{Address, EndpointOptions, Ethernet, Fault, PostError, RemoteId, Spin};
+use ayre::endpoint::{Address, RemoteId};
+use ayre::network::Ethernet;
+use ayre::{EndpointOptions, Fault, PostError, Spin};
 use common::net_hosts::{Hosts, KINDS, Kind, enter};
 use common::{Line, Process, with_processes};
 use sides::{Side, message, pattern, receive};

@@ -6,7 +6,8 @@ mod attacker;
 mod world;
 
 use attacker::{ACTIVE, Attacker, BARRIER, DONE, LANES, Lane, NOTED, Random};
-use ayre::{Atomic, AtomicOp, Key, Mode, Options, Width};
+use ayre::memory::{Atomic, AtomicOp, Key, Width};
+use ayre::{Mode, PostOptions};
 use ayre_proto::command::{Request, Response};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status as Ended;
@@ -154,7 +155,7 @@ fn put_note(attacker: &mut Attacker, random: &mut Random) {
 fn use_peer(world: &mut World, equipped: &Equipped, random: &mut Random) {
     let (victim, remote) = (&mut world.victim, &equipped.remote);
     let data: Vec<u8> = (0..random.below(600)).map(|at| at as u8).collect();
-    let (options, offset) = (Options::new().requester().completer(), random.below(1024));
+    let (options, offset) = (PostOptions::new().requester().completer(), random.below(1024));
     let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
     let _ = match random.below(6) {
         0 => victim.put(remote, offset, &data, options).map(|_| ()),

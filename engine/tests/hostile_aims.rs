@@ -6,6 +6,8 @@ mod attacker;
 mod world;
 
 use attacker::{Attacker, DONE, Lane, Random};
+use ayre::memory::{Atomic, AtomicOp, Classes, Fenced, Key, Width};
+use ayre::message::EAGER_MAX;
 use ayre::*;
 use ayre_proto::command::{Request, Response};
 use ayre_proto::execute::{Action, Command};
@@ -148,7 +150,7 @@ fn answers_land_where_they_were_asked_for_or_nowhere() {
         let Equipped { mut attacker, peer, remote, .. } = world.granted_attacker();
         answer(&mut attacker, cookie, &vec![7; words]);
         let into = world.local.slice(LANDING.start..LANDING.start + 64);
-        world.victim.get(&remote, 0, into, Options::new()).expect("a posted get");
+        world.victim.get(&remote, 0, into, PostOptions::new()).expect("a posted get");
         let flushed = world.victim.flush(peer);
         assert!(flushed.is_err(), "an answer of {words} words for {cookie:#x} of 64 bytes");
         let after = world.local.load(LANDING.start + 64);
@@ -160,7 +162,7 @@ fn answers_land_where_they_were_asked_for_or_nowhere() {
         answer(&mut attacker, cookie, &vec![7; words]);
         let mut bytes = [0; 192];
         let (into, behind) = bytes.split_at_mut(64);
-        assert!(world.victim.get(&remote, 0, into, Options::new()).is_err());
+        assert!(world.victim.get(&remote, 0, into, PostOptions::new()).is_err());
         assert!(behind.iter().all(|byte| *byte == 0));
         world.honest_round();
     }
@@ -224,9 +226,9 @@ fn change_while_read(mode: Mode) {
         });
         for _ in 0..30 {
             let data = [1; 64];
-            let _ = world.victim.put(&remote, 0, &data, Options::new().requester());
+            let _ = world.victim.put(&remote, 0, &data, PostOptions::new().requester());
             let into = world.local.slice(LANDING.start..LANDING.start + 512);
-            let _ = world.victim.get(&remote, 0, into, Options::new().completer());
+            let _ = world.victim.get(&remote, 0, into, PostOptions::new().completer());
             world.drain();
             world.honest_round();
         }
@@ -303,7 +305,7 @@ fn a_peer_that_claims_to_sleep_is_rung_and_no_more() {
         }
         for _ in 0..200 {
             let _ = world.victim.send(peer, 1, b"wake up");
-            let _ = world.victim.put(&remote, 0, b"wake up", Options::new().completer());
+            let _ = world.victim.put(&remote, 0, b"wake up", PostOptions::new().completer());
             world.victim.progress();
         }
         let mut buffer = [0; 64];
@@ -331,7 +333,10 @@ fn an_engine_under_attack_serves_others() {
             }
         }
         assert_eq!(world.honest.fetch_add(&world.to_victim, 8000, 1), Ok(count));
-        world.honest.put(&world.to_victim, 0, &count.to_le_bytes(), Options::new()).expect("room");
+        world
+            .honest
+            .put(&world.to_victim, 0, &count.to_le_bytes(), PostOptions::new())
+            .expect("room");
         world.honest.flush(world.to_victim.peer()).expect("no fault at the victim");
         world.victim.progress();
     }

@@ -112,8 +112,8 @@ fn a_channel_that_is_misused_does_not_hold_its_ringer_up() {
         misuser.misuse(misuse);
         for _ in 0..200 {
             let _ = world.victim.send(peer, 1, b"wake up");
-            let _ = world.victim.notify(peer, Options::new());
-            let _ = world.victim.put(&remote, 0, &[1; 8], Options::new().completer());
+            let _ = world.victim.notify(peer, PostOptions::new());
+            let _ = world.victim.put(&remote, 0, &[1; 8], PostOptions::new().completer());
         }
         world.honest_round();
         assert_eq!(world.victim.is_alive(peer), !misuse.is_fatal(), "{misuse:?}");

@@ -6,6 +6,8 @@ mod attacker;
 mod world;
 
 use attacker::{Attacker, BYE, DONE, Lane, NOTED, Parts, connect_to, hello, sealed_file, send};
+use ayre::memory::{Classes, Key, Strided};
+use ayre::message::EAGER_MAX;
 use ayre::*;
 use ayre_proto::command::{Request, Response};
 use ayre_proto::execute::{Action, Command};
@@ -162,7 +164,7 @@ fn answers_without_end_do_not_hold_progress_up() {
     let _alone = alone();
     let mut world = World::new(Mode::Mediated, "endless");
     let Equipped { mut attacker, remote, .. } = world.granted_attacker();
-    world.victim.put(&remote, 0, &[1; 8], Options::new()).expect("room for a put");
+    world.victim.put(&remote, 0, &[1; 8], PostOptions::new()).expect("room for a put");
     let over = Arc::new(AtomicBool::new(false));
     let seen = over.clone();
     let thread = std::thread::spawn(move || {
@@ -193,7 +195,7 @@ fn a_flood_of_notifications_leaves_others_their_turn() {
     let (mut taken, mut from_honest) = (0, 0);
     let (one, zero) = (world.victim.peer(1).unwrap(), world.honest.peer(0).unwrap());
     for _ in 0..20 {
-        world.honest.notify(zero, Options::new()).expect("room for a notification");
+        world.honest.notify(zero, PostOptions::new()).expect("room for a notification");
         for _ in 0..256 {
             flood(&mut attacker, Lane::Requests, Kind::Notification, taken);
             let source = world.victim.poll_notification().map(|note| note.source);
@@ -290,7 +292,7 @@ fn answers_do_not_land_between_rows() {
     answer(&mut attacker, 8, &[u64::MAX; 4]);
     attacker.memory.store(attacker.control_in(DONE), 4);
     let mut bytes = [0; 256];
-    let _ = world.victim.get_strided(&remote, 0, &mut bytes, rows, Options::new());
+    let _ = world.victim.get_strided(&remote, 0, &mut bytes, rows, PostOptions::new());
     let between = (0..256).filter(|at| at % 64 >= 8);
     assert!(between.into_iter().all(|at| bytes[at] == 0), "bytes that were not asked for");
     world.honest_round();
@@ -390,11 +392,11 @@ fn empty_answers_land_nowhere() {
         let Equipped { mut attacker, peer, remote, .. } = world.granted_attacker();
         answer(&mut attacker, cookie, &[]);
         let into = world.local.slice(world::LANDING.start..world::LANDING.start + 64);
-        world.victim.get(&remote, 0, into, Options::new()).expect("a posted get");
+        world.victim.get(&remote, 0, into, PostOptions::new()).expect("a posted get");
         let _ = world.victim.flush(peer);
         let Equipped { mut attacker, remote, .. } = world.granted_attacker();
         answer(&mut attacker, cookie, &[]);
-        let _ = world.victim.get(&remote, 0, &mut [0; 64], Options::new());
+        let _ = world.victim.get(&remote, 0, &mut [0; 64], PostOptions::new());
         world.honest_round();
     }
 }

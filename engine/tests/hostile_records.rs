@@ -6,7 +6,8 @@ mod attacker;
 mod world;
 
 use attacker::{Attacker, Begun, Lane};
-use ayre::{EAGER_MAX, Fault, Mode, PeerId, PostError, ReceiveError};
+use ayre::message::EAGER_MAX;
+use ayre::{Fault, Mode, PeerId, PostError, ReceiveError};
 use ayre_proto::lane::{Kind, Status};
 use std::time::Duration;
 use world::World;

@@ -10,7 +10,8 @@ use attacker::{
     VERSION, WELCOME, accept_from, connect_to, hello, listen_at, memory_file, receive, refusal_to,
     sealed_file, send, send_bytes, stream_pair,
 };
-use ayre::{Config, Fault, Mode, PeerId, Port, Refusal, SetupError, Spin};
+use ayre::error::Refusal;
+use ayre::{Config, Fault, Mode, PeerId, Port, SetupError, Spin};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     MemfdFlags, Mode as FileMode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open,
@@ -375,9 +376,9 @@ fn memory_that_was_taken_cannot_be_taken_away() {
     }
     let victim = &mut world.victim;
     let mut word = [1; 8];
-    victim.get(&remote, 0, &mut word, ayre::Options::new()).expect("memory that is there");
+    victim.get(&remote, 0, &mut word, ayre::PostOptions::new()).expect("memory that is there");
     assert_eq!(word, [0; 8]);
-    victim.put(&remote, 8, &word, ayre::Options::new()).expect("memory that is there");
+    victim.put(&remote, 8, &word, ayre::PostOptions::new()).expect("memory that is there");
     world.drain();
     world.honest_round();
 }

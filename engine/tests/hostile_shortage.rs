@@ -6,8 +6,12 @@ mod attacker;
 mod world;
 
 use attacker::Begun;
-use ayre::{Busy, EndReason, Endpoint, EndpointOptions, Fault, Mode, Outgoing, PeerId, PostError};
-use ayre::{Refusal, SetupError, Spans};
+use ayre::SetupError;
+use ayre::endpoint::raw::Spans;
+use ayre::endpoint::raw::{OutgoingMessage, RawEndpoint};
+use ayre::error::DisconnectReason;
+use ayre::error::Refusal;
+use ayre::{Busy, EndpointOptions, Fault, Mode, PeerId, PostError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::{Mutex, PoisonError};
 use world::World;
@@ -66,10 +70,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[test]
 fn callers_of_an_endpoint_without_descriptors_hear_why_and_what_to_do() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let open = || Endpoint::open_with(&EndpointOptions::new().local()).expect("an endpoint");
+    let open = || RawEndpoint::open_with(&EndpointOptions::new().local()).expect("an endpoint");
     let mut victim = open();
     let bytes = Spans::default();
-    let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
     // From none for the caller's socket up to all that it takes.
     let mut connected = false;
     for spare in 0.. {
@@ -89,12 +93,12 @@ fn callers_of_an_endpoint_without_descriptors_hear_why_and_what_to_do() {
         }
         assert_eq!(sent, Err(Fault::Refused.into()));
         let why = caller.reason(to).expect("it has ended");
-        assert_eq!(*why, EndReason::Refused(Refusal::Resources(24)), "{spare}");
+        assert_eq!(*why, DisconnectReason::Refused(Refusal::Resources(24)), "{spare}");
         assert!(why.to_string().contains("`ulimit -n`"), "{why}");
     }
     assert!(connected);
     // And of an endpoint that cannot be opened.
-    let refused = within(limit_for(2), || Endpoint::open_with(&EndpointOptions::new().local()));
+    let refused = within(limit_for(2), || RawEndpoint::open_with(&EndpointOptions::new().local()));
     let refused = refused.expect_err("it takes more").to_string();
     assert!(refused.contains("`ulimit -n`"), "{refused}");
 }

@@ -1,7 +1,7 @@
 //! Methods of moving many bytes: all give the same, whatever the cut-offs say.
-use ayre::active::{Cause, Handler, Messenger};
+use ayre::active::{DropCause, Handler, Messenger};
 use ayre::tuning::{Method, Step, Tuning, Use};
-use ayre::{Config, Options, PeerId, Port, RegionOptions, Rights};
+use ayre::{Config, PeerId, Port, PostOptions, RegionOptions, Rights};
 use std::thread::yield_now;
 
 /// Each use by its other method from so many bytes on.
@@ -38,14 +38,14 @@ fn puts_and_gets_are_the_same_by_every_method() {
             for at in [0, 1, 15, 16, 48, 1000] {
                 let sent = bytes(len, seed + at);
                 region.write(0, &vec![0xee; size]);
-                near.put(&remote, at as u64, &sent[..], Options::new()).unwrap();
+                near.put(&remote, at as u64, &sent[..], PostOptions::new()).unwrap();
                 let mut whole = vec![0; size];
                 region.read(0, &mut whole);
                 assert!(whole[at..at + len] == sent, "put {len} at {at}");
                 let around = whole[..at].iter().chain(&whole[at + len..]);
                 assert!(around.into_iter().all(|byte| *byte == 0xee), "put {len} at {at}");
                 let mut got = vec![0; len];
-                near.get(&remote, at as u64, &mut got[..], Options::new()).unwrap();
+                near.get(&remote, at as u64, &mut got[..], PostOptions::new()).unwrap();
                 assert!(got == sent, "get {len} at {at}");
             }
         }
@@ -214,7 +214,7 @@ fn what_cannot_be_read_is_not_run() {
     }
     assert_eq!(seen, [(4, payload.clone())]);
     let causes: Vec<_> = far.failures().map(|failure| failure.cause).collect();
-    assert_eq!(causes, [Cause::Malformed, Cause::Unknown]);
+    assert_eq!(causes, [DropCause::Malformed, DropCause::Unknown]);
     near.send(FAR, PULL, &pull(keep.id(), 3000, there)).unwrap();
     drop(near);
     while far.port().is_alive(NEAR) {

@@ -1,7 +1,7 @@
 //! Jobs of a few and of many ranks: joining, barriers, rings, waits with a limit.
 mod common;
 
-use ayre::{Config, Options, PeerId, Port, ReceiveError, RegionOptions, Rights, SetupError};
+use ayre::{Config, PeerId, Port, PostOptions, ReceiveError, RegionOptions, Rights, SetupError};
 use common::ports::post;
 use common::{Executor, Family, Line, Process, with_processes};
 use std::time::Duration;
@@ -42,13 +42,13 @@ fn barriers() {
     for round in 1..=BARRIERS {
         if let Some(remote) = &remote {
             // Not flushed: the barrier is to see to that.
-            let add = ayre::Atomic {
-                width: ayre::Width::W64,
-                op: ayre::AtomicOp::Add,
+            let add = ayre::memory::Atomic {
+                width: ayre::memory::Width::W64,
+                op: ayre::memory::AtomicOp::Add,
                 operand: 1,
                 compare: 0,
             };
-            post(&mut port, |port| port.atomic(remote, 0, add, Options::new())).unwrap();
+            post(&mut port, |port| port.atomic(remote, 0, add, PostOptions::new())).unwrap();
         }
         port.barrier().unwrap();
         if rank == 0 {
@@ -201,7 +201,7 @@ fn time_is_up() {
         }
         // A wait that timed out has taken nothing, and the next one finds what has come.
         far.send(from, 5, b"message").unwrap();
-        far.notify(from, Options::new().tag(6)).unwrap();
+        far.notify(from, PostOptions::new().tag(6)).unwrap();
         far.enqueue(&mut remote, b"record").unwrap();
         let limit = (executor == Executor::Direct).then_some(Duration::ZERO);
         assert_eq!(near.recv(&mut word, limit).unwrap().tag, 5);

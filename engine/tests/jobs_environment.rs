@@ -2,7 +2,8 @@
 mod common;
 
 use ayre::active::{Handler, Messenger};
-use ayre::{Config, Endpoint, Port, SetupError, Spin};
+use ayre::endpoint::raw::RawEndpoint;
+use ayre::{Config, Port, SetupError, Spin};
 use common::{Family, Line, Process, with_processes};
 use std::fs::File;
 use std::process::Command;
@@ -98,7 +99,7 @@ fn a_wrong_choice_is_an_error_where_nothing_needs_it_and_says_what_there_is() {
 
 /// A port without a job looks, too.
 fn open_none(_: &Line) {
-    for error in [Port::open(Config::new()).err(), Endpoint::open(Spin::SHARED).err()] {
+    for error in [Port::open(Config::new()).err(), RawEndpoint::open(Spin::SHARED).err()] {
         let text = error.expect("a variable is wrong").to_string();
         assert!(text.contains("AYRE_MODES"), "{text}");
     }

@@ -2,7 +2,7 @@
 //! that are awake are not rung.
 mod common;
 
-use ayre::{Config, Options, PeerId, Port, RegionOptions, Rights};
+use ayre::{Config, PeerId, Port, PostOptions, RegionOptions, Rights};
 use common::ports::{tell, told};
 use common::system::{activity, descriptors_of};
 use common::{Executor, Line, with_processes};
@@ -27,10 +27,10 @@ fn sleep_or_work(line: &Line) {
     let remote = port.accept_region(other, 0).unwrap();
     line.hear();
     for operation in 0..OPERATIONS {
-        port.put(&remote, 0, &operation.to_le_bytes(), Options::new().requester()).unwrap();
+        port.put(&remote, 0, &operation.to_le_bytes(), PostOptions::new().requester()).unwrap();
         assert_eq!(port.fetch_add(&remote, 8, 1), Ok(operation));
         let mut word = [0; 8];
-        port.get(&remote, 0, &mut word, Options::new()).unwrap();
+        port.get(&remote, 0, &mut word, PostOptions::new()).unwrap();
         assert_eq!(u64::from_le_bytes(word), operation);
         port.wait_notification(None).unwrap();
     }
@@ -98,8 +98,8 @@ fn ring(executor: Executor) {
         let bytes = word.to_le_bytes();
         near.send(to, 0, &bytes).unwrap();
         near.enqueue(&mut remote_queue, &bytes).unwrap();
-        near.put(&remote, 0, &bytes, Options::new().completer()).unwrap();
-        near.notify(to, Options::new()).unwrap();
+        near.put(&remote, 0, &bytes, PostOptions::new().completer()).unwrap();
+        near.notify(to, PostOptions::new()).unwrap();
         while far.poll_notification().is_none() {}
         while far.poll_notification().is_none() {}
         while far.try_recv(&mut buffer).unwrap().is_none() {}

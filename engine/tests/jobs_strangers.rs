@@ -10,7 +10,8 @@ mod little_memory;
 mod memory_files;
 
 use attacker::{HELLO, Parts, REFUSE, VERSION};
-use ayre::{Config, Port, Refusal, SetupError};
+use ayre::error::Refusal;
+use ayre::{Config, Port, SetupError};
 use common::ports::{tell, told};
 use common::system::descriptors;
 use common::{Directory, Family, Line, Process, Random, iterations, with_processes};

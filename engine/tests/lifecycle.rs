@@ -5,8 +5,9 @@ mod guest;
 #[path = "lifecycle/limits.rs"]
 mod limits;
 
-use ayre::{Config, Fault, NetOptions, Options, PeerId, Port, PostError, Queue, ReceiveError};
-use ayre::{Refusal, Region, RegionOptions, RemoteQueue, RemoteRegion, Rights, SetupError};
+use ayre::error::Refusal;
+use ayre::{Config, Fault, NetOptions, PeerId, Port, PostError, PostOptions, Queue, ReceiveError};
+use ayre::{Region, RegionOptions, RemoteQueue, RemoteRegion, Rights, SetupError};
 use common::directory::Directory;
 use common::ports::{post, progress_until, tell, told};
 use common::system::held;
@@ -104,16 +105,16 @@ fn wait_in_vain(rank: &mut Rank) {
             assert_eq!(refused, Some(dead));
         }
         "get" => {
-            let got = port.get(remote, 0, &mut buffer, Options::new());
+            let got = port.get(remote, 0, &mut buffer, PostOptions::new());
             assert_eq!(got, Err(PostError::Fault(dead)));
         }
         "fetch" => assert_eq!(port.fetch_add(remote, 0, 1), Err(PostError::Fault(dead))),
         "flush" => {
-            port.put(remote, 0, &buffer, Options::new()).unwrap();
+            port.put(remote, 0, &buffer, PostOptions::new()).unwrap();
             assert_eq!(port.flush(*other), Err(dead));
         }
         "long put" => {
-            let put = port.put(remote, 0, &vec![1; LEN], Options::new());
+            let put = port.put(remote, 0, &vec![1; LEN], PostOptions::new());
             assert!(put.is_ok() || put == Err(PostError::Fault(dead)), "{put:?}");
             assert_eq!(port.flush(*other).err(), put.is_ok().then_some(dead));
         }
@@ -168,7 +169,7 @@ const RECORDS: u64 = 10;
 fn publish(rank: &mut Rank, line: &Line) {
     let Rank { port, other, remote, remote_queue, .. } = rank;
     for value in 0..NOTES {
-        let options = Options::new().completer().value(value);
+        let options = PostOptions::new().completer().value(value);
         post(port, |port| port.put(remote, 8 * value, &value.to_le_bytes(), options)).unwrap();
     }
     for value in 0..MESSAGES {

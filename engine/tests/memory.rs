@@ -21,10 +21,9 @@ mod common;
 #[path = "memory/rings.rs"]
 mod rings;
 
-use ayre::{
-    Address, Config, Endpoint, EndpointOptions, Mode, NetOptions, Outgoing, Port, Receive,
-    ReceiveError, Spans, Spin, What,
-};
+use ayre::endpoint::Address;
+use ayre::endpoint::raw::{CompletionKind, OutgoingMessage, PostedReceive, RawEndpoint, Spans};
+use ayre::{Config, EndpointOptions, Mode, NetOptions, Port, ReceiveError, Spin};
 use common::system::{descriptors, memory_files};
 use common::{Family, Line, with_processes};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -268,8 +267,8 @@ fn open_port(number: u16) -> Port {
     Port::open(Config::new().number(number).mode(mode()).spin(Spin::SHARED)).unwrap()
 }
 
-fn open_endpoint() -> Endpoint {
-    Endpoint::open_with(&EndpointOptions::new().spin(Spin::SHARED).local()).unwrap()
+fn open_endpoint() -> RawEndpoint {
+    RawEndpoint::open_with(&EndpointOptions::new().spin(Spin::SHARED).local()).unwrap()
 }
 
 fn is_link() -> bool {
@@ -311,13 +310,15 @@ fn host_of_endpoints(line: &Line) {
     let address = endpoint.address().to_bytes();
     address.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
     let alone = descriptors().len();
-    let serve = |endpoint: &mut Endpoint| {
+    let serve = |endpoint: &mut RawEndpoint| {
         let into = Spans::default();
-        let any = Receive { source: None, tag: None, into, context: 0, many: None };
+        let any = PostedReceive { source: None, tag: None, into, context: 0, many: None };
         endpoint.receive(any).unwrap();
         let mut is_taken = false;
         while !is_taken {
-            endpoint.wait(None, |end| is_taken |= end.what != What::Sent && end.result.is_ok());
+            endpoint.wait(None, |end| {
+                is_taken |= end.what != CompletionKind::Sent && end.result.is_ok()
+            });
         }
     };
     // It hears of the last one's death by and by.
@@ -336,13 +337,13 @@ fn be_endpoints(line: &Line) {
         let mut endpoint = open_endpoint();
         let to = endpoint.remote(&address).unwrap();
         let bytes = Spans::default();
-        let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: true };
+        let message = OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: true };
         while endpoint.send(to, &message).is_err() {
             endpoint.wait(None, |_| ());
         }
         let mut is_sent = false;
         while !is_sent {
-            endpoint.wait(None, |end| is_sent |= end.what == What::Sent);
+            endpoint.wait(None, |end| is_sent |= end.what == CompletionKind::Sent);
         }
     });
 }

@@ -1,7 +1,8 @@
 //! Revocation against holders in other processes: hammering, stopped and killed ones.
 mod common;
 
-use ayre::{Config, Fault, Fenced, Grant, Options, PeerId, Port, Region, RegionOptions};
+use ayre::memory::{Fenced, Grant};
+use ayre::{Config, Fault, PeerId, Port, PostOptions, Region, RegionOptions};
 use ayre::{RemoteRegion, Rights, SetupError};
 use common::ports::{
     assert_content, content, owner, post, progress_until, take_faults, tell, told,
@@ -74,15 +75,17 @@ impl Hand {
     fn write_once(&mut self, remote: &RemoteRegion, data: &[u8], random: &mut Random) {
         let len = remote.len();
         let result = match random.below(8) {
-            0 => post(&mut self.port, |port| port.put(remote, 0, data, Options::new())),
+            0 => post(&mut self.port, |port| port.put(remote, 0, data, PostOptions::new())),
             1..=4 => {
                 let at = random.below(len);
                 let data = &data[..random.below(len - at + 1) as usize];
-                post(&mut self.port, |port| port.put(remote, at, data, Options::new()))
+                post(&mut self.port, |port| port.put(remote, at, data, PostOptions::new()))
             }
             5 => {
                 let (at, value) = (random.below(len / 8) * 8, random.word());
-                post(&mut self.port, |port| port.put_immediate(remote, at, value, Options::new()))
+                post(&mut self.port, |port| {
+                    port.put_immediate(remote, at, value, PostOptions::new())
+                })
             }
             _ => {
                 let at = random.below(len / 8) * 8;
@@ -100,7 +103,7 @@ impl Hand {
         for remote in stale {
             let result = post(&mut self.port, |port| port.fetch_add(remote, 0, 1));
             assert_eq!(result, Err(Fault::StaleKey));
-            let put = post(&mut self.port, |port| port.put(remote, 0, b"late", Options::new()));
+            let put = post(&mut self.port, |port| port.put(remote, 0, b"late", PostOptions::new()));
             put.unwrap();
             assert_eq!(self.port.flush(self.owner), Err(Fault::StaleKey));
             assert_eq!(take_faults(&mut self.port, Fault::StaleKey), 2);
@@ -265,7 +268,7 @@ fn large_holder(number: u64, line: &Line) {
         while port.flush(owner).is_ok() {
             let next = data[0] % 250 + 1;
             data.fill(next);
-            port.put(&remote, 0, &data, Options::new()).unwrap();
+            port.put(&remote, 0, &data, PostOptions::new()).unwrap();
         }
         take_faults(&mut port, Fault::StaleKey);
         port.fetch_add(&other, 0, 1).unwrap();
@@ -323,19 +326,19 @@ fn onlooker(line: &Line) {
     let remote = port.accept_region(owner, 7).unwrap();
     let narrow = port.accept_region(owner, 8).unwrap();
     let mut bytes = [0; 8];
-    port.get(&remote, 0, &mut bytes, Options::new()).unwrap();
-    port.put(&narrow, 0, b"a narrow", Options::new()).unwrap();
+    port.get(&remote, 0, &mut bytes, PostOptions::new()).unwrap();
+    port.put(&narrow, 0, b"a narrow", PostOptions::new()).unwrap();
     tell(&mut port, owner, GO_ON, 0);
 
     told(&mut port, owner, GO_ON);
-    let found = port.get(&remote, 0, &mut bytes, Options::new());
+    let found = port.get(&remote, 0, &mut bytes, PostOptions::new());
     assert_eq!(found, Err(Fault::StaleKey.into()));
     assert_eq!(port.flush(owner), Err(Fault::StaleKey));
-    port.put(&narrow, 0, b"too late", Options::new()).unwrap();
+    port.put(&narrow, 0, b"too late", PostOptions::new()).unwrap();
     assert_eq!(port.flush(owner), Err(Fault::StaleKey));
     port.fetch_add(&other, 8, 1).unwrap();
     let again = port.accept_region(owner, 9).unwrap();
-    port.put(&again, 0, b"new life", Options::new()).unwrap();
+    port.put(&again, 0, b"new life", PostOptions::new()).unwrap();
     port.flush(owner).unwrap();
     tell(&mut port, owner, GO_ON, 1);
     told(&mut port, owner, GO_ON);

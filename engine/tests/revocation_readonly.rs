@@ -2,7 +2,8 @@
 //! memory management unit and the seals refuse, not a check that could be forgotten.
 mod common;
 
-use ayre::{Config, Fault, Fenced, Grant, Options, Port, Region, RegionOptions, Rights};
+use ayre::memory::{Fenced, Grant};
+use ayre::{Config, Fault, Port, PostOptions, Region, RegionOptions, Rights};
 use common::ports::{assert_content, content, owner, tell, told};
 use common::system::{Mapped, descriptors_of, memory_files};
 use common::{Executor, Family, Line, Process, Random, with_processes};
@@ -25,14 +26,14 @@ fn holder(line: &Line, attack: impl FnOnce(&Mapped)) {
     let directory = std::path::PathBuf::from(std::env::var("DIRECTORY").unwrap());
     let owner = port.connect(directory.join("owner")).unwrap();
     let remote = port.accept_region(owner, NAME).unwrap();
-    let refused = port.put(&remote, 0, b"x", Options::new());
+    let refused = port.put(&remote, 0, b"x", PostOptions::new());
     assert_eq!(refused, Err(Fault::Rights.into()));
     let mapped = memory_files().into_iter().find(|mapped| mapped.len == LEN).unwrap();
     line.say(1);
     attack(&mapped);
     // What it may do works all the same.
     let mut bytes = vec![0; LEN];
-    port.get(&remote, 0, &mut bytes, Options::new()).unwrap();
+    port.get(&remote, 0, &mut bytes, PostOptions::new()).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 0xa5));
 }
 
@@ -200,7 +201,7 @@ fn reader(line: &Line) {
     let remote = loop {
         let remote = port.accept_region(owner, name).unwrap();
         line.say(name);
-        while port.get(&remote, 0, &mut bytes, Options::new()).is_ok() {
+        while port.get(&remote, 0, &mut bytes, PostOptions::new()).is_ok() {
             assert_eq!((bytes[0], bytes[bytes.len() - 1]), (0xa5, 0xa5));
         }
         name += 1;
@@ -209,7 +210,7 @@ fn reader(line: &Line) {
         }
     };
     // The newest mapping is the new storage's.
-    port.get(&remote, 0, &mut bytes, Options::new()).unwrap();
+    port.get(&remote, 0, &mut bytes, PostOptions::new()).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 0xa5));
     for mapped in memory_files().iter().filter(|mapped| mapped.len == LONG) {
         attack_mapping(mapped);

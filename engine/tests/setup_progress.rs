@@ -27,7 +27,7 @@ fn served_first(then: impl FnOnce() + Send + 'static) -> (Port, JoinHandle<()>) 
     let thread = spawn(move || {
         let data = vec![7; LEN];
         for round in 0..8 {
-            peer.put(&remote, 0, &data, Options::new()).expect("a put");
+            peer.put(&remote, 0, &data, PostOptions::new()).expect("a put");
             peer.flush(PeerId(0)).expect("the port serves");
             assert_eq!(peer.fetch_add(&remote, 8, 1), Ok(u64::from_ne_bytes([7; 8])), "{round}");
         }

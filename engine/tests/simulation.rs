@@ -9,7 +9,8 @@ mod streams;
 #[path = "simulation/waits.rs"]
 mod waits;
 
-use ayre::{Config, NetOptions, Partition, PeerId, Port, ReceiveError, SetupError, Simulation};
+use ayre::network::Partition;
+use ayre::{Config, NetOptions, PeerId, Port, ReceiveError, SetupError, Simulation};
 use common::watchdog::Watchdog;
 use std::time::Duration;
 

@@ -2,9 +2,10 @@
 //! all members are polled by one thread: a seed brings a run back.
 mod common;
 
+use ayre::Simulation;
 use ayre::active::Messenger;
-use ayre::collective::{Group, GroupError, Request, Unfinished};
-use ayre::{Combine, Simulation};
+use ayre::collective::Combine;
+use ayre::collective::{Group, GroupError, PendingCollective, Request};
 use common::random::{Random, iterations};
 use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh};
 use std::collections::VecDeque;
@@ -73,7 +74,7 @@ struct Member {
     own: usize,
     /// The next one to begin.
     next: usize,
-    begun: VecDeque<(Plan, Unfinished<u64>)>,
+    begun: VecDeque<(Plan, PendingCollective<u64>)>,
     done: usize,
     failed: Option<GroupError>,
 }

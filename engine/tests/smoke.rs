@@ -12,7 +12,7 @@ fn check(mode: Mode) {
     if mode == Mode::Mediated {
         b.start_engine().unwrap();
     }
-    a.put(&remote, 5, &data, Options::new().completer().requester().tag(3).value(9)).unwrap();
+    a.put(&remote, 5, &data, PostOptions::new().completer().requester().tag(3).value(9)).unwrap();
     a.send(pb, 4, b"after").unwrap();
     a.flush(pb).unwrap();
     let note = b.wait_notification(None).unwrap();
@@ -24,16 +24,16 @@ fn check(mode: Mode) {
     let mut buf = [0; 64];
     println!("{:?}", b.recv(&mut buf, None).unwrap());
     let mut back = vec![0; 10000];
-    a.get(&remote, 5, &mut back, Options::new()).unwrap();
+    a.get(&remote, 5, &mut back, PostOptions::new()).unwrap();
     assert_eq!(back, data);
     let mut long = vec![0; 60000];
-    a.get(&remote, 5, &mut long, Options::new()).unwrap();
+    a.get(&remote, 5, &mut long, PostOptions::new()).unwrap();
     assert_eq!(long[..10000], data);
     assert_eq!(a.fetch_add(&remote, 32768, 5).unwrap(), 0);
     assert_eq!(a.fetch_add(&remote, 32768, 5).unwrap(), 5);
     println!("{:?}", a.fcaa(&remote, 32768, 5, 5).unwrap());
     b.revoke(grant).unwrap();
-    println!("{:?}", a.put(&remote, 5, &data, Options::new()));
+    println!("{:?}", a.put(&remote, 5, &data, PostOptions::new()));
     println!("{:?}", a.flush(pb));
     println!("{:?}", a.wait_notification(None).unwrap());
 }

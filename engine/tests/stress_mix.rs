@@ -3,10 +3,11 @@
 //! message and notification that is whole.
 mod common;
 
-use ayre::{
-    Atomic, AtomicOp, Classes, Fault, Options, PeerId, Port, PostError, Queue, ReceiveError,
-};
-use ayre::{Region, RegionOptions, RemoteQueue, RemoteRegion, Rights, Status, Width};
+use ayre::error::Status;
+use ayre::memory::Width;
+use ayre::memory::{Atomic, AtomicOp, Classes};
+use ayre::{Fault, PeerId, Port, PostError, PostOptions, Queue, ReceiveError};
+use ayre::{Region, RegionOptions, RemoteQueue, RemoteRegion, Rights};
 use common::ports::post;
 use common::random::{fill, mix};
 use common::system::{Held, held, mappings};
@@ -156,7 +157,7 @@ impl Rank {
     fn publish(&mut self, index: usize, counter: u64, value: u64) {
         let Pair { peer, remote, part_there, .. } = &self.pairs[index];
         let at = part_there + counter;
-        let result = self.port.put_immediate(remote, at, value, Options::new());
+        let result = self.port.put_immediate(remote, at, value, PostOptions::new());
         self.posted(*peer, result);
     }
 
@@ -165,7 +166,7 @@ impl Rank {
         if messages == QUOTA {
             return;
         }
-        let data = self.data(peer, messages, 1..=ayre::EAGER_MAX as u64);
+        let data = self.data(peer, messages, 1..=ayre::message::EAGER_MAX as u64);
         let result = self.port.send(peer, messages as u32, &data);
         if self.posted(peer, result).is_some() {
             self.pairs[index].sent.messages += 1;
@@ -194,7 +195,7 @@ impl Rank {
             return;
         }
         let data = self.data(peer, puts, 1..=SLOT);
-        let options = Options::new().completer().tag(puts as u32).value(data.len() as u64);
+        let options = PostOptions::new().completer().tag(puts as u32).value(data.len() as u64);
         let at = part_there + 64 + puts % SLOTS * 640;
         let result = self.port.put(&self.pairs[index].remote, at, &data, options);
         if self.posted(peer, result).is_some() {
@@ -206,7 +207,7 @@ impl Rank {
     fn add(&mut self, index: usize) {
         let Pair { peer, remote, part_there, adds, .. } = &self.pairs[index];
         let atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 3, compare: 0 };
-        let result = self.port.fetch(remote, part_there + ADDS, atomic, Options::new());
+        let result = self.port.fetch(remote, part_there + ADDS, atomic, PostOptions::new());
         if let Some(fetched) = self.posted(*peer, result) {
             assert_eq!(fetched.value, 3 * adds);
             self.pairs[index].adds += 1;

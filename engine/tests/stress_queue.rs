@@ -2,8 +2,9 @@
 //! records are whole and in order up to a point, and nobody else is held up.
 mod common;
 
-use ayre::{Config, Fault, Mode, Options, PeerId, Port, PostError, Queue, ReceiveError};
-use ayre::{Record, Region, RegionOptions, Rights};
+use ayre::message::Record;
+use ayre::{Config, Fault, Mode, PeerId, Port, PostError, PostOptions, Queue, ReceiveError};
+use ayre::{Region, RegionOptions, Rights};
 use common::ports::owner;
 use common::random::fill;
 use common::system::held;
@@ -45,7 +46,7 @@ fn producer(line: &Line) {
             }
         }
         // Busy or not does not matter: the next one says more.
-        let _ = port.put_immediate(&completed, 0, sequence + 1, Options::new());
+        let _ = port.put_immediate(&completed, 0, sequence + 1, PostOptions::new());
     }
 }
 

@@ -2,9 +2,11 @@
 //! and nothing comes back but word of what has arrived.
 mod common;
 
-use ayre::deposit::{Address, Deposit, Depot, Inlet, InletOptions, Program, Register, RemoteInlet};
+use ayre::deposit::{
+    AddressMode, Deposit, Depot, Inlet, InletOptions, Program, Register, RemoteInlet,
+};
 use ayre::deposit::{X, Y, Z};
-use ayre::{Options, Port, RegionOptions};
+use ayre::{Port, PostOptions, RegionOptions};
 use ayre_proto::link::frame::{Channel, HEADER_BYTES, Header, Kind, Payload, RecordKind};
 use common::Directory;
 use common::net::{ANY, Protection, connect, open};
@@ -44,7 +46,7 @@ impl Queue {
         let len = APPENDS.next_power_of_two() * RECORD;
         let region = owner.alloc(len as usize, RegionOptions::new()).expect("memory");
         let depot = owner.create_depot().expect("a depot");
-        let append = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+        let append = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
         depot.store(0, &[append.store([0, 1, 2].map(Register::At))]).expect("a place");
         depot.set_register(1, RECORD).expect("nobody is inside");
         depot.set_register(2, len).expect("nobody is inside");
@@ -137,7 +139,7 @@ fn an_append_is_one_command_and_no_answer() {
     let message = Deposit::enter(0).data(&[7; RECORD as usize]);
     for number in 0..APPENDS {
         let Queue { sender, remote, .. } = &mut queue;
-        post(sender, |port| port.deposit(remote, &message, Options::new())).expect("no fault");
+        post(sender, |port| port.deposit(remote, &message, PostOptions::new())).expect("no fault");
         if (number + 1) % BURST == 0 {
             queue.settle(number + 1);
         }

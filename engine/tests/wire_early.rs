@@ -6,10 +6,12 @@ mod liar;
 #[path = "wire_hostile/world.rs"]
 mod world;
 
-use ayre::{
-    Atomic, AtomicOp, Classes, Grant, LinkReport, NetOptions, Notification, Operation, Options,
-};
-use ayre::{PeerId, Port, Region, RegionOptions, Rights, Status, Width};
+use ayre::error::Status;
+use ayre::memory::Width;
+use ayre::memory::{Atomic, AtomicOp, Classes, Grant, Operation};
+use ayre::network::LinkReport;
+use ayre::{NetOptions, Notification, PostOptions};
+use ayre::{PeerId, Port, Region, RegionOptions, Rights};
 use ayre_proto::command::Request;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::link::frame::{Channel, Flags, Header, RecordKind};
@@ -290,7 +292,7 @@ fn put_rounds(near: &mut Port, to_far: PeerId, has_failed: &AtomicBool) {
     for round in 0.. {
         fill(&mut whole, 0, 0, round);
         fill(&mut part, 0, 1, round);
-        let inform = Options::new().completer().tag(round as u32);
+        let inform = PostOptions::new().completer().tag(round as u32);
         for (at, bytes) in [(0, &whole), (place(round), &part)] {
             let put = |port: &mut Port| {
                 check();

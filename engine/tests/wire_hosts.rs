@@ -8,10 +8,13 @@ mod lengths;
 #[path = "wire_hosts/places.rs"]
 mod places;
 
-use ayre::{Atomic, AtomicOp, Classes, Ethernet, Fault, NetOptions, Options, PeerId, Plan, Port};
-use ayre::{
-    PortRange, PostError, Region, RegionOptions, RemoteRegion, Rights, Status, Width, WireReport,
-};
+use ayre::error::Status;
+use ayre::memory::Width;
+use ayre::memory::{Atomic, AtomicOp, Classes};
+use ayre::network::{Ethernet, FaultPlan};
+use ayre::network::{PortRange, WireReport};
+use ayre::{Fault, NetOptions, PeerId, Port, PostOptions};
+use ayre::{PostError, Region, RegionOptions, RemoteRegion, Rights};
 use common::net::{KEY, open};
 use common::net_hosts::{Hosts, UDP_PORT, address, enter};
 use common::ports::{post, tell, told};
@@ -116,8 +119,8 @@ fn port(number: u16, at: &[SocketAddr]) -> Port {
     options = options.silence(Duration::from_millis(setting("SILENCE"))).dead_after(NEVER);
     let frames = setting("ETHERNET");
     options = options.ethernet(if frames { Ethernet::Required } else { Ethernet::Never });
-    let plan: Plan = setting("FAULTS");
-    if plan != Plan::new() {
+    let plan: FaultPlan = setting("FAULTS");
+    if plan != FaultPlan::new() {
         options = options.faults(plan);
     }
     let mut port = open(number);
@@ -202,13 +205,13 @@ impl Traffic {
         let fetches = round.is_multiple_of(FETCH_EVERY);
         let posted = match self.stage {
             0 => {
-                let options = Options::new().requester().completer().tag(tag);
+                let options = PostOptions::new().requester().completer().tag(tag);
                 self.port.put(remote, offset, &data, options).map(drop)
             }
             1 => self.port.send(peer, tag, &data[..message_len(round)]),
             _ if fetches && !self.blocks => {
                 let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
-                self.port.atomic(remote, COUNTER as u64, add, Options::new()).map(drop)
+                self.port.atomic(remote, COUNTER as u64, add, PostOptions::new()).map(drop)
             }
             _ if fetches => return self.fetch().map(|()| true),
             _ => Ok(()),
@@ -233,7 +236,7 @@ impl Traffic {
         let before = post(&mut self.port, |port| port.fetch_add(remote, COUNTER as u64, 1))?;
         assert_eq!(before, round / FETCH_EVERY, "each was added once");
         let (mut back, offset) = (vec![0; PIECE], round % PIECES * PIECE as u64);
-        let get = |port: &mut Port| port.get(remote, offset, &mut back[..], Options::new());
+        let get = |port: &mut Port| port.get(remote, offset, &mut back[..], PostOptions::new());
         post(&mut self.port, get)?;
         assert!(back == content(self.port.rank() as u64, round), "what was put, round {round}");
         self.end_stage();
@@ -482,7 +485,7 @@ fn lose(traffic: &mut Traffic, friend: PeerId, line: &Line) {
     let (mut posted, mut ended) = (0_u64, 0_u64);
     let (mut turns, mut heard) = (0, 0);
     while traffic.port.is_alive(traffic.peer) {
-        let options = Options::new().requester();
+        let options = PostOptions::new().requester();
         let remote = &traffic.remote;
         let put = traffic.port.put(remote, 0, &content(0, posted), options);
         posted += u64::from(put.is_ok());
@@ -509,7 +512,7 @@ fn lose(traffic: &mut Traffic, friend: PeerId, line: &Line) {
     }
     assert_eq!(ended, posted, "each ends once");
     let dead = Err(PostError::Fault(Fault::PeerDead));
-    assert_eq!(traffic.port.put(&traffic.remote, 0, b"x", Options::new()), dead);
+    assert_eq!(traffic.port.put(&traffic.remote, 0, b"x", PostOptions::new()), dead);
 }
 
 /// Operations of ours that have ended.

@@ -6,7 +6,8 @@ mod liar;
 #[path = "wire_hostile/world.rs"]
 mod world;
 
-use ayre::{Fault, Notification, Options, PeerId, Queue, Region, RegionOptions, Rights, Status};
+use ayre::error::Status;
+use ayre::{Fault, Notification, PeerId, PostOptions, Queue, Region, RegionOptions, Rights};
 use ayre_proto::command::{Request, Response};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status as Ended;
@@ -117,7 +118,7 @@ fn act(world: &mut World, number: u16) -> (Liar, Region, Queue) {
     victim.share_queue(liar.peer, &mut queue, NAME).expect("room for an offer");
     liar.offer_region(NAME);
     let remote = victim.accept_region(liar.peer, NAME).expect("an offer");
-    let options = Options::new().requester();
+    let options = PostOptions::new().requester();
     victim.put(&remote, 0, &[1; 100], options.tag(1)).expect("room");
     victim.get(&remote, 0, into.slice(0..64), options.tag(2)).expect("room");
     world.settle();

@@ -5,7 +5,8 @@
 //! and received a little: its lanes, as far as they were touched, and its window of frames.
 mod common;
 
-use ayre::{Classes, Options, PeerId, Port, Region, RegionOptions, Rights};
+use ayre::memory::Classes;
+use ayre::{PeerId, Port, PostOptions, Region, RegionOptions, Rights};
 use common::net::{ANY, Protection, open};
 use common::ports::{post, progress_until};
 use common::{Line, with_processes};
@@ -70,7 +71,7 @@ fn talk(port: &mut Port) {
         assert_eq!(into, text(peer.0.into(), 0), "peer {}", peer.0);
         assert!(!std::mem::replace(&mut heard[peer.index()], true), "once from each");
         let remote = port.accept_region(peer, NAME).expect("it was offered before");
-        let options = Options::new().requester().completer().tag(peer.0.into());
+        let options = PostOptions::new().requester().completer().tag(peer.0.into());
         let answer = text(0, peer.0.into());
         post(port, |port| port.put(&remote, 8, &answer, options)).expect("the peer lives");
         post(port, |port| port.send(peer, 1, &answer)).expect("the peer lives");

@@ -1,5 +1,7 @@
 //! Opening links between ports of different hosts, as far as they know.
-use ayre::{Config, Ethernet, NetOptions, PeerId, Port, ReceiveError, Refusal, SetupError, Spin};
+use ayre::error::Refusal;
+use ayre::network::Ethernet;
+use ayre::{Config, NetOptions, PeerId, Port, ReceiveError, SetupError, Spin};
 use std::net::SocketAddr;
 use std::time::Duration;
 

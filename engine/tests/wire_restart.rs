@@ -4,8 +4,10 @@ mod common;
 #[path = "wire_hostile/world.rs"]
 mod world;
 
-use ayre::{Classes, Fault, Options, PeerId, Port, PostError, RegionOptions, Rights, SetupError};
-use ayre::{NetOptions, Status};
+use ayre::NetOptions;
+use ayre::error::Status;
+use ayre::memory::Classes;
+use ayre::{Fault, PeerId, Port, PostError, PostOptions, RegionOptions, Rights, SetupError};
 use common::net::{Protection, connect, open_at};
 use common::watchdog::Watchdog;
 use std::net::SocketAddr;
@@ -86,7 +88,7 @@ fn what_is_under_way_to_a_port_that_was_started_anew_says_so() {
         // From here on nothing is heard of it: it might as well be dead.
         drop(tap);
         for _ in 0..POSTED {
-            let put = survivor.put(&remote, 0, &[7; 64], Options::new().requester());
+            let put = survivor.put(&remote, 0, &[7; 64], PostOptions::new().requester());
             put.expect("room");
         }
         let (ended, mut again) = lose(&mut survivor, at, protection);

@@ -2,8 +2,11 @@
 //! lost, repeated or out of order, and another link of the same port sees nothing of it.
 mod common;
 
-use ayre::{Config, Fault, NetOptions, Options, PeerId, Port, Region, RegionOptions, RemoteRegion};
-use ayre::{LinkReport, Rights, Spin};
+use ayre::network::LinkReport;
+use ayre::{
+    Config, Fault, NetOptions, PeerId, Port, PostOptions, Region, RegionOptions, RemoteRegion,
+};
+use ayre::{Rights, Spin};
 use common::net::{ANY, Protection, connect, open_at};
 use common::watchdog::Watchdog;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +63,7 @@ impl Far {
             return;
         }
         let word = (self.sent + 1).to_le_bytes();
-        if port.put(&self.remote, self.sent * 8, &word, Options::new()).is_ok() {
+        if port.put(&self.remote, self.sent * 8, &word, PostOptions::new()).is_ok() {
             let said = port.send_wait(self.peer, 0, &self.sent.to_le_bytes());
             said.expect("the peer lives");
             self.sent += 1;

@@ -3,7 +3,7 @@
 //!
 //! The engine applies them with the processor's own atomic instructions; these functions say what
 //! those must amount to, and serve where there is no single instruction.
-use crate::combine::{Combine, Element, Relation};
+use crate::combine::{Combine, Comparison, Element};
 
 /// Width of an atomic operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +56,7 @@ pub enum AtomicOp {
 struct Row {
     op: AtomicOp,
     /// How the comparand must stand to the word for it to change.
-    condition: Option<Relation>,
+    condition: Option<Comparison>,
     /// What becomes of it then.
     combine: Combine,
     /// Whether word and operands are two's complement.
@@ -79,8 +79,8 @@ const ROWS: [Row; 11] = {
         row(Op::MinSigned, C::Min, true),
         row(Op::MaxSigned, C::Max, true),
         row(Op::Swap, C::Write, false),
-        Row { condition: Some(Relation::Eq), ..row(Op::CompareSwap, C::Write, false) },
-        Row { condition: Some(Relation::Ge), ..row(Op::Fcaa, C::Sum, true) },
+        Row { condition: Some(Comparison::Eq), ..row(Op::CompareSwap, C::Write, false) },
+        Row { condition: Some(Comparison::Ge), ..row(Op::Fcaa, C::Sum, true) },
     ]
 };
 

@@ -1,5 +1,5 @@
 //! Operations and number types: the one table of them, under atomics on words ([`crate::alu`]),
-//! updates of endpoints' windows ([`crate::touch`]) and collectives.
+//! updates of endpoints' windows ([`crate::rma`]) and collectives.
 //!
 //! What an operation makes of two numbers stands in `Combine::of`; [`Combine::apply`] does it to
 //! those of a memory. There they lie one behind the other, little-endian, and need not be aligned.
@@ -96,7 +96,7 @@ const _: () = {
 
 /// How a comparand must stand to what is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Relation {
+pub enum Comparison {
     /// Equal to it.
     Eq,
     /// Not equal to it.
@@ -111,7 +111,7 @@ pub enum Relation {
     Gt,
 }
 
-impl Relation {
+impl Comparison {
     pub(crate) const fn holds(self, order: Option<Ordering>) -> bool {
         match self {
             Self::Eq => matches!(order, Some(Ordering::Equal)),
@@ -152,7 +152,7 @@ pub enum Combine {
     /// The operand.
     Write,
     /// The operand, if a comparand stands so to what is in memory, which else stays.
-    CompareSwap(Relation),
+    CompareSwap(Comparison),
     /// The operand's bits where the comparand's are 1; those in memory elsewhere.
     MaskedSwap,
 }
@@ -172,12 +172,12 @@ impl Combine {
         Self::BXor,
         Self::Read,
         Self::Write,
-        Self::CompareSwap(Relation::Eq),
-        Self::CompareSwap(Relation::Ne),
-        Self::CompareSwap(Relation::Le),
-        Self::CompareSwap(Relation::Lt),
-        Self::CompareSwap(Relation::Ge),
-        Self::CompareSwap(Relation::Gt),
+        Self::CompareSwap(Comparison::Eq),
+        Self::CompareSwap(Comparison::Ne),
+        Self::CompareSwap(Comparison::Le),
+        Self::CompareSwap(Comparison::Lt),
+        Self::CompareSwap(Comparison::Ge),
+        Self::CompareSwap(Comparison::Gt),
         Self::MaskedSwap,
     ];
 
@@ -225,7 +225,7 @@ impl Combine {
         match self {
             Self::BOr | Self::BAnd | Self::BXor | Self::MaskedSwap => number.is_integer(),
             Self::Min | Self::Max => !number.is_complex(),
-            Self::CompareSwap(Relation::Eq | Relation::Ne) => true,
+            Self::CompareSwap(Comparison::Eq | Comparison::Ne) => true,
             Self::CompareSwap(_) => !number.is_complex(),
             _ => true,
         }
@@ -320,7 +320,7 @@ fn each<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(T, T) -> T)
     pairs.for_each(|(old, new)| what(T::read(old), T::read(new)).write(old));
 }
 
-fn swap(relation: Relation, number: Number, memory: &mut [u8], operands: (&[u8], &[u8])) {
+fn swap(relation: Comparison, number: Number, memory: &mut [u8], operands: (&[u8], &[u8])) {
     let order = match number {
         Number::I8 => order_of::<i8>,
         Number::U8 => order_of::<u8>,

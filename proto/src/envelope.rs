@@ -68,7 +68,7 @@ pub enum Record {
         place: u64,
     },
     /// A message that waits for its receive.
-    Ask {
+    Rts {
         /// Of the message.
         envelope: Envelope,
         /// The sender's name of it.
@@ -81,7 +81,7 @@ pub enum Record {
         address: u64,
     },
     /// An asked message is wanted.
-    Go {
+    Cts {
         /// Its sender's name of it.
         id: u64,
         /// Its receiver's.
@@ -90,7 +90,7 @@ pub enum Record {
         len: u64,
     },
     /// The next part of a wanted message, in the ring.
-    Part {
+    Fragment {
         /// Its receiver's name of it.
         to: u64,
         /// Bytes.
@@ -99,12 +99,12 @@ pub enum Record {
         place: u64,
     },
     /// The next part of a wanted message, whose bytes follow.
-    PartHere {
+    FragmentHere {
         /// Its receiver's name of it.
         to: u64,
     },
     /// A message is where it belongs, or what was to be done has been done.
-    Done {
+    Fin {
         /// Its sender's name of it.
         id: u64,
     },
@@ -211,15 +211,15 @@ impl Record {
                 let head = [tag, data, or_zero(*answer), *len, *place];
                 (LONG | envelope.flags() | answered(answer.is_some()), head, 5)
             }
-            Self::Ask { envelope, id, answered: is_answered, len, address } => {
+            Self::Rts { envelope, id, answered: is_answered, len, address } => {
                 let [tag, data] = envelope.words();
                 let head = [tag, data, *id, *len, *address];
                 (ASK | envelope.flags() | answered(*is_answered), head, 5)
             }
-            Self::Go { id, to, len } => (GO, [*id, *to, *len, 0, 0], 3),
-            Self::Part { to, len, place } => (PART, [*to, *len, *place, 0, 0], 3),
-            Self::PartHere { to } => (PART_HERE, [*to, 0, 0, 0, 0], 1),
-            Self::Done { id } => (DONE, [*id, 0, 0, 0, 0], 1),
+            Self::Cts { id, to, len } => (GO, [*id, *to, *len, 0, 0], 3),
+            Self::Fragment { to, len, place } => (PART, [*to, *len, *place, 0, 0], 3),
+            Self::FragmentHere { to } => (PART_HERE, [*to, 0, 0, 0, 0], 1),
+            Self::Fin { id } => (DONE, [*id, 0, 0, 0, 0], 1),
             Self::Refused { id, fault } => (REFUSED, [*id, fault.code() as u64, 0, 0, 0], 2),
             Self::Ahead { longest } => (AHEAD, [*longest, 0, 0, 0, 0], 1),
         }
@@ -254,12 +254,12 @@ impl Record {
             }
             ASK => {
                 let answered = is_answered;
-                (Self::Ask { envelope, id: c, answered, len: d, address: e }, 5, false)
+                (Self::Rts { envelope, id: c, answered, len: d, address: e }, 5, false)
             }
-            GO => (Self::Go { id: a, to: b, len: c }, 3, false),
-            PART => (Self::Part { to: a, len: b, place: c }, 3, false),
-            PART_HERE => (Self::PartHere { to: a }, 1, true),
-            DONE => (Self::Done { id: a }, 1, false),
+            GO => (Self::Cts { id: a, to: b, len: c }, 3, false),
+            PART => (Self::Fragment { to: a, len: b, place: c }, 3, false),
+            PART_HERE => (Self::FragmentHere { to: a }, 1, true),
+            DONE => (Self::Fin { id: a }, 1, false),
             AHEAD => (Self::Ahead { longest: a }, 1, false),
             REFUSED => match refusal(a, b) {
                 Some(fault) => (Self::Refused { id: a, fault }, 2, false),

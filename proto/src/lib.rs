@@ -23,7 +23,7 @@
 //! | [`pending`] | what an initiator still waits for | spec/60 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
 //! | [`matching`] | which matched message goes into which receive | spec/45 |
-//! | [`envelope`], [`touch`] | what endpoints tell each other | spec/46 |
+//! | [`envelope`], [`rma`] | what endpoints tell each other | spec/46 |
 //! | [`endpoint`] | messages to receives, and windows: all that an endpoint decides | spec/46 |
 //! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
@@ -64,8 +64,8 @@ pub mod notify;
 pub mod pending;
 pub mod refusal;
 pub mod ring;
+pub mod rma;
 pub mod segment;
 pub mod stream;
-pub mod touch;
 pub mod units;
 pub mod xlate;

@@ -36,7 +36,7 @@ pub struct Claim {
 }
 
 /// What a remote says it wants to touch of a window: worth nothing until
-/// [`crate::xlate::windows::Windows`] accepts it.
+/// [`crate::xlate::memory_regions::MemoryRegions`] accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowClaim {
     /// The window's key.

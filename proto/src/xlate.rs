@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::units::{Claim, Extent, Key, PeerId, Rights};
 use alloc::boxed::Box;
 
-pub mod windows;
+pub mod memory_regions;
 
 /// Whether rights that were given are enough.
 // spec: CAP-2, DEP-14, DEP-16, ENV-23

@@ -2,7 +2,7 @@
 use ayre_proto::active::long::{
     Inward, LANDING_MIN, Message, Outward, Piece, Taken, Way, cause_to_drop, is_landing,
 };
-use ayre_proto::active::record::{Cause, Pulled, Record};
+use ayre_proto::active::record::{DropCause, Pulled, Record};
 use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
 use ayre_proto::lane::Malformed;
 use ayre_proto::ring::asking::{ENOUGH, SPARED_MAX};
@@ -328,9 +328,9 @@ fn every_record_survives() {
         Record::Room(u64::MAX),
         Record::Want,
         Record::Landing(1 << 17),
-        Record::Failed(32, Cause::Unknown),
-        Record::Failed(32, Cause::Malformed),
-        Record::Failed(u32::MAX, Cause::Panicked),
+        Record::Failed(32, DropCause::Unknown),
+        Record::Failed(32, DropCause::Malformed),
+        Record::Failed(u32::MAX, DropCause::Panicked),
         Record::Sync(1),
         Record::Empty(255),
         Record::Pull { id: 300, total: 1, address: u64::MAX, arguments: &arguments },
@@ -454,9 +454,9 @@ fn messages_are_dropped_for_what_their_handlers_do_not_take() {
     let of = |takes, arguments: usize, total| {
         cause_to_drop(takes, &[0; 64][..8 * arguments], (total, 1 << 20))
     };
-    assert_eq!(of(None, 0, 5000), Some(Cause::Unknown));
-    assert_eq!(of(Some(1), 0, 5000), Some(Cause::Malformed));
-    assert_eq!(of(Some(1), 2, 5000), Some(Cause::Malformed));
-    assert_eq!(of(Some(1), 1, (1 << 20) + 1), Some(Cause::Malformed));
+    assert_eq!(of(None, 0, 5000), Some(DropCause::Unknown));
+    assert_eq!(of(Some(1), 0, 5000), Some(DropCause::Malformed));
+    assert_eq!(of(Some(1), 2, 5000), Some(DropCause::Malformed));
+    assert_eq!(of(Some(1), 1, (1 << 20) + 1), Some(DropCause::Malformed));
     assert_eq!([of(Some(1), 1, 1 << 20), of(Some(0), 0, 1), of(Some(8), 8, 2)], [None; 3]);
 }

@@ -2,7 +2,7 @@
 //! collective, for every number of members and every root, in any order of events.
 use ayre_netsim::Channels;
 use ayre_proto::collective::bracket;
-use ayre_proto::collective::call::{Call, Difference};
+use ayre_proto::collective::call::{CallMismatch, CallShape};
 use ayre_proto::collective::portion::{
     HEADER, Header, Notice, PORTION, TAGS, WINDOW, Window, signature,
 };
@@ -316,18 +316,19 @@ fn signatures_tell_apart() {
 #[test]
 fn what_differs_is_found_and_told() {
     let task = Task { collective: Collective::Reduce, schedule: Schedule::Tree, root: 7 };
-    let ours = Call { task, operation: Some((Combine::Sum, Number::U64)), bytes: 1 << 20 };
-    let with = |task| Call { task, ..ours };
+    let ours = CallShape { task, operation: Some((Combine::Sum, Number::U64)), bytes: 1 << 20 };
+    let with = |task| CallShape { task, ..ours };
     let root = with(Task { root: 1000, ..task });
     let schedule = with(Task { schedule: Schedule::Star, ..task });
-    let operation = Call { operation: Some((Combine::BXor, Number::U64)), ..ours };
-    let narrow = Call { operation: Some((Combine::Sum, Number::F32)), bytes: 1 << 19, ..ours };
-    let short = Call { bytes: 4096 * 8, task: schedule.task, ..ours };
+    let operation = CallShape { operation: Some((Combine::BXor, Number::U64)), ..ours };
+    let narrow = CallShape { operation: Some((Combine::Sum, Number::F32)), bytes: 1 << 19, ..ours };
+    let short = CallShape { bytes: 4096 * 8, task: schedule.task, ..ours };
     let sum = Task { collective: Collective::Allreduce, schedule: Schedule::Spread, root: 0 };
     let tree = |collective, root| Task { collective, schedule: Schedule::Tree, root };
-    let broadcast = Call { operation: None, bytes: 24, ..with(tree(Collective::Broadcast, 3)) };
-    let barrier = Call { operation: None, bytes: 0, ..with(tree(Collective::Barrier, 0)) };
-    let gather = Call { operation: None, bytes: 0, ..with(tree(Collective::Gather, 5)) };
+    let broadcast =
+        CallShape { operation: None, bytes: 24, ..with(tree(Collective::Broadcast, 3)) };
+    let barrier = CallShape { operation: None, bytes: 0, ..with(tree(Collective::Barrier, 0)) };
+    let gather = CallShape { operation: None, bytes: 0, ..with(tree(Collective::Gather, 5)) };
     for (theirs, told) in [
         (root, "root 1000"),
         (schedule, "schedule Star"),
@@ -341,15 +342,15 @@ fn what_differs_is_found_and_told() {
     ] {
         let found = ours.of_signature(theirs.signature(), 1024, 24);
         assert_eq!(found, Some(theirs), "{told}");
-        let said = Difference { ours, theirs: found, bytes: [32768, 24] }.to_string();
+        let said = CallMismatch { ours, theirs: found, bytes: [32768, 24] }.to_string();
         assert!(said.contains(told) && said.contains("Reduce (Sum of U64, 1048576"), "{said}");
     }
-    let strange = Call { bytes: 123_456_789, ..ours };
+    let strange = CallShape { bytes: 123_456_789, ..ours };
     let theirs = ours.of_signature(strange.signature(), 4, 24);
     assert_eq!(theirs, None, "that length is not tried");
-    let said = Difference { ours, theirs, bytes: [32768, 24] }.to_string();
+    let said = CallMismatch { ours, theirs, bytes: [32768, 24] }.to_string();
     assert!(said.starts_with("another collective, or"), "{said}");
-    let block = Difference { ours: gather, theirs: Some(gather), bytes: [8, 24] }.to_string();
+    let block = CallMismatch { ours: gather, theirs: Some(gather), bytes: [8, 24] }.to_string();
     assert!(block.ends_with("24 bytes of it came, and 8 were due"), "{block}");
 }
 

@@ -1,5 +1,5 @@
 //! What updates do to numbers, against plain arithmetic.
-use ayre_proto::combine::{Combine, Number, Relation};
+use ayre_proto::combine::{Combine, Comparison, Number};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -34,12 +34,12 @@ macro_rules! plain {
             Combine::Write => $new,
             Combine::CompareSwap(relation) => {
                 let is_so = match relation {
-                    Relation::Eq => $compare == $old,
-                    Relation::Ne => $compare != $old,
-                    Relation::Le => $compare <= $old,
-                    Relation::Lt => $compare < $old,
-                    Relation::Ge => $compare >= $old,
-                    Relation::Gt => $compare > $old,
+                    Comparison::Eq => $compare == $old,
+                    Comparison::Ne => $compare != $old,
+                    Comparison::Le => $compare <= $old,
+                    Comparison::Lt => $compare < $old,
+                    Comparison::Ge => $compare >= $old,
+                    Comparison::Gt => $compare > $old,
                 };
                 if is_so { $new } else { $old }
             }
@@ -90,8 +90,8 @@ macro_rules! complex {
             Combine::LAnd => truth(left && right),
             Combine::LXor => truth(left != right),
             Combine::Write => (c, d),
-            Combine::CompareSwap(Relation::Eq) if is_equal => (c, d),
-            Combine::CompareSwap(Relation::Ne) if !is_equal => (c, d),
+            Combine::CompareSwap(Comparison::Eq) if is_equal => (c, d),
+            Combine::CompareSwap(Comparison::Ne) if !is_equal => (c, d),
             _ => (a, b),
         };
         [after.0.to_le_bytes(), after.1.to_le_bytes()].concat()
@@ -134,7 +134,7 @@ fn is_defined(op: Combine, number: Number) -> bool {
     match op {
         Combine::BOr | Combine::BAnd | Combine::BXor | Combine::MaskedSwap => is_integer,
         Combine::Min | Combine::Max => !is_complex,
-        Combine::CompareSwap(Relation::Eq | Relation::Ne) => true,
+        Combine::CompareSwap(Comparison::Eq | Comparison::Ne) => true,
         Combine::CompareSwap(_) => !is_complex,
         _ => true,
     }

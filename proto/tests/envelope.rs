@@ -28,13 +28,13 @@ fn record() -> impl Strategy<Value = Record> {
         }),
         (envelope(), word(), any::<bool>(), word(), word()).prop_map(
             |(envelope, id, answered, len, address)| {
-                Record::Ask { envelope, id, answered, len, address }
+                Record::Rts { envelope, id, answered, len, address }
             }
         ),
-        (word(), word(), word()).prop_map(|(id, to, len)| Record::Go { id, to, len }),
-        (word(), word(), word()).prop_map(|(to, len, place)| Record::Part { to, len, place }),
-        word().prop_map(|to| Record::PartHere { to }),
-        word().prop_map(|id| Record::Done { id }),
+        (word(), word(), word()).prop_map(|(id, to, len)| Record::Cts { id, to, len }),
+        (word(), word(), word()).prop_map(|(to, len, place)| Record::Fragment { to, len, place }),
+        word().prop_map(|to| Record::FragmentHere { to }),
+        word().prop_map(|id| Record::Fin { id }),
         (0..u64::MAX, refusal()).prop_map(|(id, fault)| Record::Refused { id, fault }),
         Just(Record::Refused { id: ALL, fault: Fault::NoMemory }),
         word().prop_map(|longest| Record::Ahead { longest }),
@@ -42,7 +42,7 @@ fn record() -> impl Strategy<Value = Record> {
 }
 
 fn has_bytes(record: &Record) -> bool {
-    matches!(record, Record::Short { .. } | Record::PartHere { .. })
+    matches!(record, Record::Short { .. } | Record::FragmentHere { .. })
 }
 
 /// Words of a record of this tag as the table of spec/46 says, and the bits that it may have.

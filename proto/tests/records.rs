@@ -3,7 +3,7 @@
 mod any_record;
 
 use ayre_proto::envelope::Record;
-use ayre_proto::touch::Touch;
+use ayre_proto::rma::RmaRecord;
 use proptest::prelude::*;
 
 /// A script of a record with this tag and length.
@@ -32,7 +32,7 @@ fn records_of_each_kind_are_read() {
     let is_read = |code: u32| {
         (0..64).any(|len| {
             let head = *heads.first_chunk().expect("it is shorter");
-            Record::parse(code, head, len).is_ok() || Touch::parse(code, heads, len).is_ok()
+            Record::parse(code, head, len).is_ok() || RmaRecord::parse(code, heads, len).is_ok()
         })
     };
     let read: Vec<u32> = (0..16).filter(|code| is_read(*code)).collect();

@@ -3,7 +3,7 @@ use ayre_proto::combine::{Combine, Number};
 use ayre_proto::envelope::{ENVELOPE_WORDS, Record};
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::rma::{Calculation, RMA_WORDS, RmaRecord};
 use ayre_proto::units::Rights;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -27,31 +27,31 @@ fn calculation() -> impl Strategy<Value = Calculation> {
 }
 
 /// A record, and how many bytes may follow.
-fn touch() -> impl Strategy<Value = (Touch, usize)> {
+fn touch() -> impl Strategy<Value = (RmaRecord, usize)> {
     let data = || prop::option::of(word());
     let three = || (word(), word(), word());
     let part = || (1..1_u64 << 62, 0..1_u64 << 62);
     prop_oneof![
         (three(), word(), data(), 0..=EAGER_MAX).prop_map(
             |((key, address, id), before, data, n)| {
-                (Touch::WriteHere { key, address, id, before, data }, n)
+                (RmaRecord::WriteHere { key, address, id, before, data }, n)
             }
         ),
         (three(), part(), 0..9_u64).prop_map(|((key, address, place), (count, before), rest)| {
             let len = before + count + rest;
-            (Touch::WritePart { key, address, len, before, count, place }, 0)
+            (RmaRecord::WritePart { key, address, len, before, count, place }, 0)
         }),
         ((word(), word()), 0..1_u64 << 62, 1..=EAGER_MAX, 0..9_u64).prop_map(
             |((key, address), before, count, rest)| {
                 let len = before + count as u64 + rest;
-                (Touch::WritePartHere { key, address, len, before }, count)
+                (RmaRecord::WritePartHere { key, address, len, before }, count)
             }
         ),
         (three(), word())
-            .prop_map(|((key, address, id), len)| (Touch::Read { key, address, id, len }, 0)),
+            .prop_map(|((key, address, id), len)| (RmaRecord::Read { key, address, id, len }, 0)),
         (three(), calculation(), data()).prop_map(|((key, address, id), what, data)| {
             let bytes = what.operand_len() + what.comparand_len();
-            (Touch::Update { key, address, id, what, data }, bytes)
+            (RmaRecord::Update { key, address, id, what, data }, bytes)
         }),
     ]
 }
@@ -69,7 +69,7 @@ fn table(tag: u32) -> Option<(usize, u32)> {
 }
 
 /// Whether so many bytes may follow.
-fn may_follow(tag: u32, [_, _, c, d, e, _]: [u64; TOUCH_WORDS], bytes: usize) -> bool {
+fn may_follow(tag: u32, [_, _, c, d, e, _]: [u64; RMA_WORDS], bytes: usize) -> bool {
     let is_part = |count: u64| count > 0 && d.checked_add(count).is_some_and(|end| end <= c);
     match tag & 0xf {
         9 => bytes <= EAGER_MAX,
@@ -93,8 +93,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back((touch, bytes) in touch()) {
         let (tag, head, words) = touch.encode();
-        prop_assert_eq!(Touch::parse(tag, head, words * 8 + bytes), Ok((touch, words)));
-        prop_assert!(Touch::is_one(tag));
+        prop_assert_eq!(RmaRecord::parse(tag, head, words * 8 + bytes), Ok((touch, words)));
+        prop_assert!(RmaRecord::is_one(tag));
         prop_assert!(head[words..].iter().all(|word| *word == 0), "what does not travel is 0");
         let [a, b, c, d, e, _] = head;
         let other = Record::parse(tag, [a, b, c, d, e], words * 8 + bytes);
@@ -117,12 +117,12 @@ proptest! {
             let fits = len.checked_sub(words * 8).is_some_and(|it| may_follow(tag, head, it));
             fits && tag & !(0xf | bits) == 0
         });
-        let parsed = Touch::parse(tag, head, len);
+        let parsed = RmaRecord::parse(tag, head, len);
         prop_assert_eq!(parsed.is_ok(), is_sound, "{:?}", parsed);
         if let Ok((touch, words)) = parsed {
             let (again, rest, count) = touch.encode();
             prop_assert_eq!((again, count), (tag, words));
-            prop_assert_eq!(Touch::parse(again, rest, len), Ok((touch, words)));
+            prop_assert_eq!(RmaRecord::parse(again, rest, len), Ok((touch, words)));
         }
     }
 }
@@ -132,7 +132,7 @@ proptest! {
 fn a_tag_is_of_a_message_or_of_a_touch() {
     for tag in 0..16 {
         let is_touch = (9..14).contains(&tag);
-        assert_eq!(Touch::is_one(tag), is_touch);
+        assert_eq!(RmaRecord::is_one(tag), is_touch);
         for len in (0..64).step_by(8) {
             let message = Record::parse(tag, [1; ENVELOPE_WORDS], len);
             assert!(message.is_err() || !is_touch, "{tag}");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ayre_proto::fault::Fault;
 use ayre_proto::units::{Claim, Key, PeerId, Rights, WindowClaim};
-use ayre_proto::xlate::windows::{ExposeError, Exposure, WINDOWS_MAX, Windows};
+use ayre_proto::xlate::memory_regions::{ExposeError, Exposure, MEMORY_REGIONS_MAX, MemoryRegions};
 use ayre_proto::xlate::{Cover, Table};
 use common::word;
 use proptest::prelude::*;
@@ -227,7 +227,7 @@ enum WindowStep {
     Expose(u64, Exposure),
     Withdraw(u64),
     /// From so many bytes after the window's first one on, counted round.
-    Touch {
+    RmaRecord {
         key: u64,
         shift: u64,
         len: u64,
@@ -240,7 +240,7 @@ fn window_steps() -> impl Strategy<Value = Vec<WindowStep>> {
     let exposure =
         (word(), word(), rights()).prop_map(|(base, len, rights)| Exposure { base, len, rights });
     let touch = (key(), word(), word(), rights())
-        .prop_map(|(key, shift, len, rights)| WindowStep::Touch { key, shift, len, rights });
+        .prop_map(|(key, shift, len, rights)| WindowStep::RmaRecord { key, shift, len, rights });
     let step = prop_oneof![
         3 => (key(), exposure).prop_map(|(key, seen)| WindowStep::Expose(key, seen)),
         1 => key().prop_map(WindowStep::Withdraw),
@@ -261,11 +261,11 @@ fn expected(open: Option<&(Exposure, usize)>, claim: &WindowClaim) -> Result<(us
 }
 
 proptest! {
-    /// Windows against a map of what is open.
+    /// Memory regions against a map of what is open.
     // spec: ENV-21, ENV-22, ENV-23
     #[test]
     fn a_window_admits_exactly_its_range_until_it_is_withdrawn(steps in window_steps()) {
-        let (mut windows, mut open) = (Windows::default(), BTreeMap::new());
+        let (mut windows, mut open) = (MemoryRegions::default(), BTreeMap::new());
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 WindowStep::Expose(key, seen) => {
@@ -282,7 +282,7 @@ proptest! {
                 WindowStep::Withdraw(key) => {
                     prop_assert_eq!(windows.withdraw(key), open.remove(&key).map(|it| it.1));
                 }
-                WindowStep::Touch { key, shift, len, rights } => {
+                WindowStep::RmaRecord { key, shift, len, rights } => {
                     let base = open.get(&key).map_or(0, |(seen, _)| seen.base);
                     let claim = WindowClaim { key, address: base.wrapping_add(shift), len, rights };
                     let found = windows.translate(&claim).map(|(memory, at)| (*memory, at));
@@ -296,9 +296,9 @@ proptest! {
 // spec: ENV-21
 #[test]
 fn as_many_windows_are_open_as_may() {
-    let mut windows = Windows::default();
+    let mut windows = MemoryRegions::default();
     let seen = Exposure { base: 0, len: 8, rights: Rights::READ };
-    for key in 0..WINDOWS_MAX as u64 {
+    for key in 0..MEMORY_REGIONS_MAX as u64 {
         assert_eq!(windows.expose(key, seen, ()), Ok(()));
     }
     assert_eq!(windows.expose(u64::MAX, seen, ()), Err(ExposeError::TooMany));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ayre::{WireReport, WireReports, wire_reports};
+use ayre::network::{WireReport, WireReports, wire_reports};
 use serde::Serialize;
 
 use super::tables::{Tables, again, number};

@@ -180,7 +180,7 @@ fn interfaces() -> Vec<Fact> {
 
 /// Where other hosts find ports of this one.
 fn found_at() -> Fact {
-    let (told, more) = ayre::usable_addresses();
+    let (told, more) = ayre::network::usable_addresses();
     let told: Vec<_> = told.iter().map(|(interface, ip)| format!("{interface} {ip}")).collect();
     let told = if told.is_empty() { "nothing".to_owned() } else { told.join(", ") };
     let more = match more {

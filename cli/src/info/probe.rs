@@ -73,7 +73,7 @@ fn memory() -> Vec<Probe> {
 
 /// The memory that processes share.
 fn memory_to_hand_over() -> Probe {
-    let consequence = match (try_memfd(), ayre::stand_in_place()) {
+    let consequence = match (try_memfd(), ayre::host::fallback_folder()) {
         (Ok(_), _) => {
             "processes of this host reach each other's memory: files that both map (memfd)".into()
         }

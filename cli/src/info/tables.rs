@@ -1,7 +1,9 @@
 //! Tables of links, which fit a terminal: the first says how each link is, the second what it has
 //! done and what room it has.
 
-use ayre::{BuffersReport, LinkReport, LinkState, PathReport, PathState, WireReport, WireReports};
+use ayre::network::{
+    BuffersReport, LinkReport, LinkState, PathReport, PathState, WireReport, WireReports,
+};
 
 /// Characters that no line exceeds.
 const WIDTH_MAX: usize = 100;
@@ -209,7 +211,7 @@ pub(crate) fn widths(lines: &[Vec<String>]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use ayre::LinkChannel;
+    use ayre::network::LinkChannel;
     use serde_json::{from_value, json};
 
     use super::*;

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use ayre::deposit::Deposit;
-use ayre::{Atomic, AtomicOp, Options, Port, RemoteRegion, Width};
+use ayre::memory::{Atomic, AtomicOp, Width};
+use ayre::{Port, PostOptions, RemoteRegion};
 
 use super::case::RawKind;
 use super::case::{Case, Metric, Path};
@@ -225,7 +226,7 @@ fn one_sided_latencies(pair: &Rc<Pair>) -> Cases {
     let get = {
         let from = pair.other.memory.clone();
         move |port: &mut Port, into: &mut [u8]| {
-            let got = posted(port.get(&from, place::BULK as u64, &mut *into, Options::new()));
+            let got = posted(port.get(&from, place::BULK as u64, &mut *into, PostOptions::new()));
             black_box(into);
             got
         }
@@ -315,19 +316,19 @@ fn rates(pair: &Rc<Pair>) -> Result<Cases> {
         let on = other.memory.clone();
         let atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
         move |port: &mut Port, _: &mut [u8]| {
-            posted(port.atomic(&on, place::COUNTER as u64, atomic, Options::new()))
+            posted(port.atomic(&on, place::COUNTER as u64, atomic, PostOptions::new()))
         }
     };
     let (inlet, ring) = endless(pair, other)?;
     let append = move |port: &mut Port, bytes: &mut [u8]| {
         let _kept = &ring;
         let message = Deposit::enter(0).data(black_box(bytes));
-        posted(port.deposit(&inlet, &message, Options::new()))
+        posted(port.deposit(&inlet, &message, PostOptions::new()))
     };
     let put = {
         let to = other.memory.clone();
         move |port: &mut Port, bytes: &mut [u8]| {
-            posted(port.put(&to, place::BULK as u64, &*black_box(bytes), Options::new()))
+            posted(port.put(&to, place::BULK as u64, &*black_box(bytes), PostOptions::new()))
         }
     };
     let one_sided = |name| {
@@ -360,20 +361,20 @@ fn bandwidths(pair: &Rc<Pair>) -> Cases {
     let put = {
         let to = memory();
         move |port: &mut Port, bytes: &mut [u8]| {
-            posted(port.put(&to, at, &*black_box(bytes), Options::new()))
+            posted(port.put(&to, at, &*black_box(bytes), PostOptions::new()))
         }
     };
     let put_region = {
         let (to, region) = (memory(), pair.region.clone());
         move |port: &mut Port, bytes: &mut [u8]| {
             let slice = region.slice(place::BULK..place::BULK + bytes.len());
-            posted(port.put(&to, at, slice, Options::new()))
+            posted(port.put(&to, at, slice, PostOptions::new()))
         }
     };
     let get = {
         let from = memory();
         move |port: &mut Port, bytes: &mut [u8]| {
-            posted(port.get(&from, at, black_box(bytes), Options::new()))
+            posted(port.get(&from, at, black_box(bytes), PostOptions::new()))
         }
     };
     let stream = Label { sizes: &[1 << 10], ..label("message-bandwidth", RawKind::Ring) };

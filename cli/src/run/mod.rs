@@ -129,7 +129,7 @@ fn run_here(args: &Args, ranks: u16) -> Result<ExitCode> {
     // Wrong ones are an error even where there is no other host.
     let net = ayre::settings::net()?;
     if !net.is_empty() {
-        ayre::host_addresses(&net).context("AYRE_NET")?;
+        ayre::network::host_addresses(&net).context("AYRE_NET")?;
     }
     crate::sys::keep_child_status();
     let signals = JobSignals::block().context("setting up signal handling")?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ayre::{LinkReport, WireReport, WireReports};
+use ayre::network::{LinkReport, WireReport, WireReports};
 
 use crate::info::tables::{Tables, again, number};
 
@@ -101,7 +101,7 @@ fn counts(link: &LinkReport) -> Counts {
 }
 
 fn bytes(port: &WireReport) -> [u64; 2] {
-    let sum = |of: fn(&ayre::NetReport) -> u64| port.nets.iter().map(of).sum();
+    let sum = |of: fn(&ayre::network::NetReport) -> u64| port.nets.iter().map(of).sum();
     [sum(|net| net.sent_bytes), sum(|net| net.received_bytes)]
 }
 

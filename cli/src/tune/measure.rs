@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use ayre::active::{Handler, Messenger};
+use ayre::memory::Grant;
+use ayre::message::EAGER_MAX;
 use ayre::tuning::{Measured, Method, Step, Tuning, Use};
-use ayre::{
-    Config, EAGER_MAX, Grant, Options, PeerId, Port, Region, RegionOptions, RemoteRegion, Rights,
-};
+use ayre::{Config, PeerId, Port, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::perf::stats::median;
@@ -151,11 +151,11 @@ impl Near {
                 }
                 let start = Instant::now();
                 if *is_put {
-                    port.put(remote, 0, &*bytes, Options::new())?;
+                    port.put(remote, 0, &*bytes, PostOptions::new())?;
                     port.send_wait(FAR, 1, &[0])?;
                     port.recv(&mut [0; 8], None)?;
                 } else {
-                    port.get(remote, 0, &mut *bytes, Options::new())?;
+                    port.get(remote, 0, &mut *bytes, PostOptions::new())?;
                     black_box(bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>());
                 }
                 let time = start.elapsed();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use ayre::tuning::{Found, Measured, Method, Tuning, Use, file_of_user, found};
+use ayre::tuning::{ActiveTuning, Measured, Method, Tuning, Use, active, file_of_user};
 
 use self::measure::{Effort, measure};
 
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 /// Measures and stores, or what else was asked for.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.print {
-        let Found { tuning, origin } = found()?;
+        let ActiveTuning { tuning, origin } = active()?;
         print!("# {origin}\n{tuning}");
         return Ok(ExitCode::SUCCESS);
     }

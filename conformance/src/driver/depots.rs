@@ -4,8 +4,9 @@ use super::port::{DrivenPort, Way, options};
 use super::words::{Answer, Words, form, hex};
 use crate::depot::{Deposit, Deposits, Depot, Frozen, Inlet, InletOptions, Reply};
 use crate::port::Options;
-use ayre::deposit::{Form, HeldMessage, Mask, Message, Protection, Stored};
-use ayre::{Busy, Fault, Fenced, PeerId, PostError, SetupError, Ticket};
+use ayre::deposit::{DepositMessage, Form, HeldMessage, Mask, Protection, Stored};
+use ayre::memory::{Fenced, Ticket};
+use ayre::{Busy, Fault, PeerId, PostError, SetupError};
 use std::ops::{Range, RangeInclusive};
 
 /// A depot of the driver's process.
@@ -41,7 +42,7 @@ fn held(words: &str) -> HeldMessage {
     let cause = Fault::from_code(words.number());
     let (form, operand, mask) = (words.form(), words.number(), Mask(words.number()));
     let (len, brings, asks) = (words.number(), words.flag(), words.flag());
-    let message = Message { form, operand, mask, len, brings, asks };
+    let message = DepositMessage { form, operand, mask, len, brings, asks };
     HeldMessage { cause, message, tag: words.number(), value: words.number(), data: words.bytes() }
 }
 
@@ -134,14 +135,14 @@ impl Deposits for DrivenPort {
         to: &DrivenInlet,
         deposit: &Deposit<'_>,
         into: &mut [u8],
-    ) -> Result<ayre::deposit::Answer, PostError> {
+    ) -> Result<ayre::deposit::DepositReply, PostError> {
         let to = self.way().handle(&to.way, to.number);
         let words =
             self.ask(&format!("answer {to} {} {}", message(deposit), hex(into))).posted()?;
         let mut words = Words::of(&words);
         let (value, declined) = (words.number(), words.flag());
         into.copy_from_slice(&words.bytes());
-        Ok(ayre::deposit::Answer { value, declined })
+        Ok(ayre::deposit::DepositReply { value, declined })
     }
 
     fn rejoin_inlet(&mut self, inlet: &mut DrivenInlet) -> Result<(), PostError> {

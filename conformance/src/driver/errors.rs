@@ -1,27 +1,27 @@
 //! Why calls of messengers have failed, read and written.
 use super::words::{Answer, Words};
-use ayre::collective::{Call, Collective, Difference, GroupError, Schedule, Task};
+use ayre::collective::{CallMismatch, CallShape, Collective, GroupError, Schedule, Task};
+use ayre::collective::{Combine, Number};
 use ayre::multicast::MulticastError;
-use ayre::stream::{self, Failure, StreamError, Why};
-use ayre::{Combine, Number};
+use ayre::stream::{self, FailureReason, StreamError, StreamFailure};
 
-const WHYS: [Why; 8] = [
-    Why::Panicked,
-    Why::UnknownStage,
-    Why::Nowhere,
-    Why::Taken,
-    Why::Full,
-    Why::Unreachable,
-    Why::PeerDied,
-    Why::Cancelled,
+const WHYS: [FailureReason; 8] = [
+    FailureReason::Panicked,
+    FailureReason::UnknownStage,
+    FailureReason::Nowhere,
+    FailureReason::Taken,
+    FailureReason::Full,
+    FailureReason::Unreachable,
+    FailureReason::PeerDied,
+    FailureReason::Cancelled,
 ];
 
-const ANSWERS: [stream::Answer; 5] = [
-    stream::Answer::Done,
-    stream::Answer::Denied,
-    stream::Answer::Full,
-    stream::Answer::Taken,
-    stream::Answer::Unknown,
+const ANSWERS: [stream::EntryAnswer; 5] = [
+    stream::EntryAnswer::Done,
+    stream::EntryAnswer::Denied,
+    stream::EntryAnswer::Full,
+    stream::EntryAnswer::Taken,
+    stream::EntryAnswer::Unknown,
 ];
 
 /// One of these, by the code that travels.
@@ -31,13 +31,13 @@ pub(super) fn coded<T: Copy>(all: &[T], code: impl Fn(T) -> u8, words: &mut Word
     *found.unwrap_or_else(|| panic!("{travels} is no code of {}", std::any::type_name::<T>()))
 }
 
-pub(super) fn failure(failure: Failure) -> String {
+pub(super) fn failure(failure: StreamFailure) -> String {
     format!("{} {}", failure.why as u8, failure.at.0)
 }
 
 impl Words<'_> {
-    pub(super) fn failure(&mut self) -> Failure {
-        Failure { why: coded(&WHYS, |why| why as u8, self), at: self.peer() }
+    pub(super) fn failure(&mut self) -> StreamFailure {
+        StreamFailure { why: coded(&WHYS, |why| why as u8, self), at: self.peer() }
     }
 
     pub(super) fn collective(&mut self) -> Collective {
@@ -48,16 +48,16 @@ impl Words<'_> {
         coded(&Schedule::ALL, |one| one as u8, self)
     }
 
-    fn call(&mut self) -> Call {
+    fn call(&mut self) -> CallShape {
         let (collective, schedule, root) = (self.collective(), self.schedule(), self.number());
         let (combine, number) = (self.number(), self.number());
         let operation = Combine::from_code(combine).zip(Number::from_code(number));
-        Call { task: Task { collective, schedule, root }, operation, bytes: self.number() }
+        CallShape { task: Task { collective, schedule, root }, operation, bytes: self.number() }
     }
 }
 
-fn call(call: &Call) -> String {
-    let Call { task: Task { collective, schedule, root }, operation, bytes } = *call;
+fn call(call: &CallShape) -> String {
+    let CallShape { task: Task { collective, schedule, root }, operation, bytes } = *call;
     let (combine, number) = operation.map_or((0, 0), |(one, of)| (one.code(), of.code()));
     format!("{} {} {root} {combine} {number} {bytes}", collective as u8, schedule as u8)
 }
@@ -89,7 +89,7 @@ impl Answer {
                 let (peer, bytes) = (words.peer(), [words.number(), words.number()]);
                 let (ours, is_known) = (words.call(), words.clone().text() != "");
                 let theirs = is_known.then(|| words.call());
-                GroupError::Mismatch { peer, difference: Difference { ours, theirs, bytes } }
+                GroupError::Mismatch { peer, difference: CallMismatch { ours, theirs, bytes } }
             }
             "given_up" => GroupError::GivenUp(words.peer()),
             "invalid" => GroupError::Invalid(words.text().leak()),
@@ -130,7 +130,7 @@ impl From<GroupError> for Answer {
     fn from(error: GroupError) -> Self {
         Self::Failed(match error {
             GroupError::PeerDied(peer) => return Self::Died(peer),
-            GroupError::Mismatch { peer, difference: Difference { ours, theirs, bytes } } => {
+            GroupError::Mismatch { peer, difference: CallMismatch { ours, theirs, bytes } } => {
                 let theirs = theirs.as_ref().map_or_else(String::new, call);
                 let [due, came] = bytes;
                 format!("mismatch {} {due} {came} {} {theirs}", peer.0, call(&ours))

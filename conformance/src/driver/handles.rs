@@ -3,7 +3,8 @@ use super::HOLDS;
 use super::port::{DrivenPort, Way, atomic, fetched};
 use super::words::{Words, hex, kind};
 use crate::port::{Grant, Lock, Queue, Region, RemoteQueue, RemoteRegion};
-use ayre::{Atomic, Fault, Fetched, Hold, Key, PeerId, PostError, Rights};
+use ayre::memory::{Atomic, Fetched, Key, LockMode};
+use ayre::{Fault, PeerId, PostError, Rights};
 use std::ops::Range;
 
 /// Memory of the driver's process.
@@ -158,18 +159,18 @@ pub struct DrivenLock {
 }
 
 impl Lock<DrivenPort> for DrivenLock {
-    fn held(&self) -> Option<Hold> {
+    fn held(&self) -> Option<LockMode> {
         let held = self.way.ask(&format!("held {}", self.number)).received();
         let words = held.expect("a look")?;
         Some(HOLDS[Words::of(&words).number::<usize>()])
     }
 
-    fn try_lock(&mut self, _: &mut DrivenPort, hold: Hold) -> Result<bool, PostError> {
+    fn try_lock(&mut self, _: &mut DrivenPort, hold: LockMode) -> Result<bool, PostError> {
         let call = format!("try {} {}", self.number, kind(hold));
         Ok(Words::of(&self.way.ask(&call).posted()?).flag())
     }
 
-    fn lock(&mut self, _: &mut DrivenPort, hold: Hold) -> Result<(), Fault> {
+    fn lock(&mut self, _: &mut DrivenPort, hold: LockMode) -> Result<(), Fault> {
         self.way.ask(&format!("hold {} {}", self.number, kind(hold))).ended().map(drop)
     }
 

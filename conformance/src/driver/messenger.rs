@@ -4,8 +4,8 @@ use super::port::{DrivenPort, Way};
 use super::streams::{self, Stand};
 use super::words::{Answer, Words, hex, limit, message, time};
 use crate::messenger::{Active, Call, ChannelOptions, Channels, Membership, MessengerOptions};
-use ayre::active::{Cause, Failure, Handler};
-use ayre::logical::Channel;
+use ayre::active::{DropCause, DroppedCall, Handler};
+use ayre::channel::Channel;
 use ayre::multicast::MulticastError;
 use ayre::{Fault, PeerId, PostError, ReceiveError, SetupError};
 use std::fmt::{self, Debug, Formatter};
@@ -231,15 +231,15 @@ impl<S> Active<S> for DrivenMessenger<S> {
         self.attend(state, "sync").ended().map(drop)
     }
 
-    fn failures(&mut self) -> impl Iterator<Item = Failure> {
+    fn failures(&mut self) -> impl Iterator<Item = DroppedCall> {
         let words = self.ask("failures").done();
         let numbers = Words::of(&words).numbers::<u32>();
         let (all, _) = numbers.as_chunks::<4>();
         let read = |[peer, handler, cause, is_ours]: &[u32; 4]| {
-            let causes = [Cause::Unknown, Cause::Malformed, Cause::Panicked];
+            let causes = [DropCause::Unknown, DropCause::Malformed, DropCause::Panicked];
             let cause = causes.into_iter().find(|one| *one as u32 == *cause).expect("a cause");
             let peer = PeerId(u16::try_from(*peer).expect("a peer"));
-            Failure { peer, handler: *handler, cause, is_ours: *is_ours == 1 }
+            DroppedCall { peer, handler: *handler, cause, is_ours: *is_ours == 1 }
         };
         all.iter().map(read).collect::<Vec<_>>().into_iter()
     }

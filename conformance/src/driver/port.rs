@@ -3,9 +3,12 @@ use super::EPOCH_STEPS;
 use super::handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemote};
 use super::words::{Answer, FOREIGN, Words, hex, place, time};
 use crate::port::{Batch, Counted, Destination, Options, Port, RegionOptions, Slice, Source, Work};
+use ayre::memory::{
+    Atomic, AtomicOp, EpochStep, Fenced, Fetched, Key, Operation, Strided, Ticket, Width,
+};
+use ayre::message::Record;
 use ayre::{
-    Atomic, AtomicOp, EpochStep, Fault, Fenced, Fetched, Key, Message, Mode, Notification,
-    Operation, PeerId, PostError, ReceiveError, Record, Rights, SetupError, Strided, Ticket, Width,
+    Fault, Message, Mode, Notification, PeerId, PostError, ReceiveError, Rights, SetupError,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;

@@ -5,10 +5,13 @@ mod messengers;
 use super::words::{Answer, Words, handle, hex, kind};
 use super::{BUSY, EPOCH_STEPS, HOLDS};
 use ayre::deposit::{Depot, Frozen, Inlet, InletOptions, RemoteInlet};
+use ayre::memory::{
+    Atomic, AtomicOp, Batch, Classes, Fenced, Fetched, GetDestination, Grant, LocalSlice, Lock,
+    PutSource, Strided, Ticket, Width, try_epoch_step,
+};
 use ayre::{
-    Atomic, AtomicOp, Batch, Classes, Config, Destination, Fault, Fenced, Fetched, Grant,
-    LocalSlice, Lock, Mode, Notification, Options, Port, Queue, Region, RegionOptions, RemoteQueue,
-    RemoteRegion, Rights, SetupError, Source, Spin, Strided, Ticket, Width, try_epoch_step,
+    Config, Fault, Mode, Notification, Port, PostOptions, Queue, Region, RegionOptions,
+    RemoteQueue, RemoteRegion, Rights, SetupError, Spin,
 };
 use deposits::{about_depots, about_inlets};
 use messengers::Messaging;
@@ -124,9 +127,9 @@ fn noted(note: Option<Notification>) -> Made {
     done(format!("{} {first} {second}", note.source.0))
 }
 
-fn options(words: &mut Words<'_>) -> Options {
+fn options(words: &mut Words<'_>) -> PostOptions {
     let classes = Classes::from_bits_truncate(words.number());
-    Options::new().notify(classes).tag(words.number()).value(words.number())
+    PostOptions::new().notify(classes).tag(words.number()).value(words.number())
 }
 
 fn atomic(words: &mut Words<'_>) -> Atomic {
@@ -333,8 +336,8 @@ fn transfers(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'_>
     let options = options(words);
     if call.starts_with("put") {
         let from = match &local {
-            Local::Part(part) => Source::Region(*part),
-            Local::Bytes(bytes) => Source::Bytes(bytes),
+            Local::Part(part) => PutSource::Region(*part),
+            Local::Bytes(bytes) => PutSource::Bytes(bytes),
         };
         return ticket(match shape {
             Some(rows) => port.put_strided(remote, offset, from, rows, options)?,
@@ -342,8 +345,8 @@ fn transfers(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'_>
         });
     }
     let into = match &mut local {
-        Local::Part(part) => Destination::Region(*part),
-        Local::Bytes(bytes) => Destination::Bytes(bytes),
+        Local::Part(part) => GetDestination::Region(*part),
+        Local::Bytes(bytes) => GetDestination::Bytes(bytes),
     };
     let got = match shape {
         Some(rows) => port.get_strided(remote, offset, into, rows, options)?,
@@ -363,7 +366,7 @@ enum Work<'a> {
     Notify,
 }
 
-fn work<'a>(held: &'a Held, words: &mut Words<'_>) -> (Work<'a>, Options) {
+fn work<'a>(held: &'a Held, words: &mut Words<'_>) -> (Work<'a>, PostOptions) {
     let call = words.word();
     if call == "notify" {
         return (Work::Notify, options(words));

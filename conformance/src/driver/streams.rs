@@ -3,7 +3,7 @@ use super::messenger::{DrivenMessenger, Run};
 use super::port::Way;
 use super::words::{Answer, Words, hex};
 use crate::messenger::{Entry, Flow, Hop, Streams};
-use ayre::stream::{End, Input, Name, PushError, StreamError};
+use ayre::stream::{Input, PushError, StreamEnd, StreamError, StreamName};
 use ayre::{PeerId, SetupError};
 
 /// The end of a stream that items are pushed into.
@@ -15,7 +15,7 @@ pub(super) type Stand<S> = Box<dyn FnMut(&mut S, &mut dyn Flow, Input<'_>) + Sen
 /// What a stage is run with.
 struct Flowing {
     way: Way,
-    name: Name,
+    name: StreamName,
     arguments: [u64; 4],
 }
 
@@ -28,20 +28,20 @@ impl Flow for Flowing {
         self.arguments
     }
 
-    fn name(&self) -> Name {
+    fn name(&self) -> StreamName {
         self.name
     }
 }
 
 /// Runs a stage with what the driver has said.
 pub(super) fn run<S>(stage: &mut Stand<S>, state: &mut S, way: Way, words: &mut Words<'_>) {
-    let name = Name { peer: words.peer(), number: words.number() };
+    let name = StreamName { peer: words.peer(), number: words.number() };
     let mut flow = Flowing { way, name, arguments: [(); 4].map(|()| words.number()) };
     let end = match words.word() {
         "item" => return stage(state, &mut flow, Input::Item(&words.bytes())),
-        "closed" => End::Closed,
-        "cut" => End::Cut,
-        "failed" => End::Failed(words.failure()),
+        "closed" => StreamEnd::Closed,
+        "cut" => StreamEnd::Cut,
+        "failed" => StreamEnd::Failed(words.failure()),
         other => panic!("no stage is run with `{other}`"),
     };
     stage(state, &mut flow, Input::End(end));
@@ -51,7 +51,7 @@ fn arguments(of: [u64; 4]) -> String {
     of.map(|word| word.to_string()).join(" ")
 }
 
-fn name(of: Name) -> String {
+fn name(of: StreamName) -> String {
     format!("{} {}", of.peer.0, of.number)
 }
 
@@ -71,7 +71,7 @@ impl<S> Streams<S> for DrivenMessenger<S> {
         &mut self,
         state: &mut S,
         at: PeerId,
-        of: Name,
+        of: StreamName,
         entry: Entry,
     ) -> Result<(), StreamError> {
         let Entry { to, number, stage, arguments: told, goes_on } = entry;
@@ -81,7 +81,12 @@ impl<S> Streams<S> for DrivenMessenger<S> {
         self.attend(state, &call).streamed().map(drop)
     }
 
-    fn clear_entry(&mut self, state: &mut S, at: PeerId, of: Name) -> Result<(), StreamError> {
+    fn clear_entry(
+        &mut self,
+        state: &mut S,
+        at: PeerId,
+        of: StreamName,
+    ) -> Result<(), StreamError> {
         let call = format!("clear_entry {} {}", at.0, name(of));
         self.attend(state, &call).streamed().map(drop)
     }

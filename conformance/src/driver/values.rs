@@ -1,7 +1,7 @@
 //! The values of collectives, as words.
 use super::words::{Words, hex};
 use crate::messenger::Values;
-use ayre::Number;
+use ayre::collective::Number;
 use ayre::collective::{Collective, Value};
 use zerocopy::IntoBytes;
 
@@ -62,7 +62,7 @@ impl Asked {
 
     pub(super) fn values<T: Value>(&self) -> Values<Vec<T>, Vec<T>> {
         let (read, changed) = (values(&self.read), values(&self.changed));
-        match (self.collective, ayre::Combine::from_code(self.combine)) {
+        match (self.collective, ayre::collective::Combine::from_code(self.combine)) {
             (Collective::Barrier, _) => Values::None,
             (Collective::Broadcast, _) => Values::One(changed),
             (_, Some(combine)) => Values::Combined(combine, changed),

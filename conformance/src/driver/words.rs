@@ -1,7 +1,9 @@
 //! The words of a line, read and written.
 use super::{BUSY, HOLDS};
 use ayre::deposit::{Form, Instruction};
-use ayre::{Busy, Fault, Hold, PeerId, PostError, ReceiveError, Refusal, SetupError};
+use ayre::error::Refusal;
+use ayre::memory::LockMode;
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, SetupError};
 use rustix::io::Errno;
 use std::fmt::Display;
 use std::str::{FromStr, SplitAsciiWhitespace};
@@ -254,7 +256,7 @@ pub(super) fn place(busy: Busy) -> usize {
 }
 
 /// How a lock is held, by the number that travels.
-pub(super) fn kind(hold: Hold) -> usize {
+pub(super) fn kind(hold: LockMode) -> usize {
     HOLDS.iter().position(|one| *one == hold).expect("both have a place")
 }
 

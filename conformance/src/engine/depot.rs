@@ -1,8 +1,9 @@
 //! The engine's depots, as the suite's.
 use crate::depot::{Deposit, Deposits, Depot, Frozen, Inlet, InletOptions, Reply};
 use crate::port::Options;
-use ayre::deposit::{Answer, Form, HeldMessage, Protection, Stored};
-use ayre::{Busy, Fenced, PeerId, Port, PostError, Region, SetupError, Ticket};
+use ayre::deposit::{DepositReply, Form, HeldMessage, Protection, Stored};
+use ayre::memory::{Fenced, Ticket};
+use ayre::{Busy, PeerId, Port, PostError, Region, SetupError};
 use std::ops::{Range, RangeInclusive};
 
 impl From<&InletOptions> for ayre::deposit::InletOptions {
@@ -82,7 +83,7 @@ impl Deposits for Port {
         to: &Self::RemoteInlet,
         deposit: &Deposit<'_>,
         into: &mut [u8],
-    ) -> Result<Answer, PostError> {
+    ) -> Result<DepositReply, PostError> {
         Self::deposit_fetch(self, to, &deposit.into(), into)
     }
 

@@ -9,10 +9,10 @@ use crate::messenger::{
     Active, Call, ChannelOptions, Channels, Entry, Flow, Hop, Membership, MessengerOptions,
     Messengers, Multicast, MulticastOptions, Streams,
 };
-use ayre::active::{Failure, Handler, Messenger};
-use ayre::logical::Channel;
+use ayre::active::{DroppedCall, Handler, Messenger};
+use ayre::channel::Channel;
 use ayre::multicast::{Change, MulticastError};
-use ayre::stream::{Input, Name, PushError, Stage, StreamError};
+use ayre::stream::{Input, PushError, Stage, StreamError, StreamName};
 use ayre::{Fault, PeerId, Port, PostError, ReceiveError, SetupError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -217,7 +217,7 @@ impl<S> Active<S> for Member<S> {
         self.inner.sync(state)
     }
 
-    fn failures(&mut self) -> impl Iterator<Item = Failure> {
+    fn failures(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.inner.failures()
     }
 
@@ -228,7 +228,7 @@ impl<S> Active<S> for Member<S> {
 
 impl<S> Channels<S> for Member<S> {
     fn open_channel(&mut self, number: u8, options: ChannelOptions) -> Result<Channel, SetupError> {
-        let mut engines = ayre::logical::ChannelOptions::new();
+        let mut engines = ayre::channel::ChannelOptions::new();
         if let Some(priority) = options.priority {
             engines = engines.priority(priority);
         }
@@ -367,7 +367,7 @@ impl Flow for ayre::stream::Flow<'_> {
         Self::arguments(self)
     }
 
-    fn name(&self) -> Name {
+    fn name(&self) -> StreamName {
         Self::name(self)
     }
 }
@@ -395,13 +395,18 @@ impl<S> Streams<S> for Member<S> {
         &mut self,
         state: &mut S,
         at: PeerId,
-        name: Name,
+        name: StreamName,
         entry: Entry,
     ) -> Result<(), StreamError> {
         self.inner.set_entry(state, at, name, entry.into())
     }
 
-    fn clear_entry(&mut self, state: &mut S, at: PeerId, name: Name) -> Result<(), StreamError> {
+    fn clear_entry(
+        &mut self,
+        state: &mut S,
+        at: PeerId,
+        name: StreamName,
+    ) -> Result<(), StreamError> {
         self.inner.clear_entry(state, at, name)
     }
 

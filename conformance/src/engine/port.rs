@@ -3,14 +3,15 @@ use crate::port::{
     Batch, Counted, Destination, Grant, Lock, Options, Port, Queue, Region, RegionOptions,
     RemoteQueue, RemoteRegion, Slice, Source, Work,
 };
+use ayre::memory::{Atomic, EpochStep, Fenced, Fetched, Key, LockMode, Strided, Ticket};
+use ayre::message::Record;
 use ayre::{
-    Atomic, EpochStep, Fault, Fenced, Fetched, Hold, Key, Message, Mode, Notification, PeerId,
-    PostError, ReceiveError, Record, Rights, SetupError, Strided, Ticket,
+    Fault, Message, Mode, Notification, PeerId, PostError, ReceiveError, Rights, SetupError,
 };
 use std::ops::Range;
 use std::time::Duration;
 
-impl From<Options> for ayre::Options {
+impl From<Options> for ayre::PostOptions {
     fn from(options: Options) -> Self {
         Self::new().notify(options.classes).tag(options.tag).value(options.value)
     }
@@ -22,13 +23,13 @@ impl From<RegionOptions> for ayre::RegionOptions {
     }
 }
 
-impl<'a> From<Slice<'a, ayre::Region>> for ayre::LocalSlice<'a> {
+impl<'a> From<Slice<'a, ayre::Region>> for ayre::memory::LocalSlice<'a> {
     fn from(slice: Slice<'a, ayre::Region>) -> Self {
         slice.region.slice(slice.offset..slice.offset + slice.len)
     }
 }
 
-impl<'a> From<Source<'a, ayre::Region>> for ayre::Source<'a> {
+impl<'a> From<Source<'a, ayre::Region>> for ayre::memory::PutSource<'a> {
     fn from(source: Source<'a, ayre::Region>) -> Self {
         match source {
             Source::Bytes(bytes) => Self::Bytes(bytes),
@@ -37,7 +38,7 @@ impl<'a> From<Source<'a, ayre::Region>> for ayre::Source<'a> {
     }
 }
 
-impl<'a> From<Destination<'a, ayre::Region>> for ayre::Destination<'a> {
+impl<'a> From<Destination<'a, ayre::Region>> for ayre::memory::GetDestination<'a> {
     fn from(destination: Destination<'a, ayre::Region>) -> Self {
         match destination {
             Destination::Bytes(bytes) => Self::Bytes(bytes),
@@ -49,10 +50,10 @@ impl<'a> From<Destination<'a, ayre::Region>> for ayre::Destination<'a> {
 impl Port for ayre::Port {
     type Region = ayre::Region;
     type RemoteRegion = ayre::RemoteRegion;
-    type Grant = ayre::Grant;
+    type Grant = ayre::memory::Grant;
     type Queue = ayre::Queue;
     type RemoteQueue = ayre::RemoteQueue;
-    type Lock<'a> = ayre::Lock<'a>;
+    type Lock<'a> = ayre::memory::Lock<'a>;
 
     fn rank(&self) -> usize {
         Self::rank(self)
@@ -236,12 +237,12 @@ impl Port for ayre::Port {
     }
 
     fn release(&mut self, batch: &Batch<'_, Self>) -> Result<Option<Ticket>, PostError> {
-        let mut engines = ayre::Batch::new(batch.peer);
+        let mut engines = ayre::memory::Batch::new(batch.peer);
         for (work, options) in &batch.entries {
-            let options = ayre::Options::from(*options);
+            let options = ayre::PostOptions::from(*options);
             match work {
                 Work::Put { to, offset, from } => {
-                    engines.put(to, *offset, ayre::Source::from(from.clone()), options)
+                    engines.put(to, *offset, ayre::memory::PutSource::from(from.clone()), options)
                 }
                 Work::Immediate { to, offset, value } => {
                     engines.put_immediate(to, *offset, *value, options)
@@ -268,7 +269,7 @@ impl Port for ayre::Port {
     }
 
     fn lock(on: &Self::RemoteRegion, offset: u64, processes: u32) -> Self::Lock<'_> {
-        ayre::Lock::new(on, offset, processes)
+        ayre::memory::Lock::new(on, offset, processes)
     }
 
     fn try_epoch_step(
@@ -277,7 +278,7 @@ impl Port for ayre::Port {
         offset: u64,
         step: EpochStep,
     ) -> Result<Fetched, PostError> {
-        ayre::try_epoch_step(self, on, offset, step)
+        ayre::memory::try_epoch_step(self, on, offset, step)
     }
 
     fn poll_notification(&mut self) -> Option<Notification> {
@@ -406,7 +407,7 @@ impl RemoteRegion for ayre::RemoteRegion {
     }
 }
 
-impl Grant for ayre::Grant {
+impl Grant for ayre::memory::Grant {
     fn peer(&self) -> PeerId {
         Self::peer(self)
     }
@@ -436,16 +437,16 @@ impl RemoteQueue for ayre::RemoteQueue {
     }
 }
 
-impl Lock<ayre::Port> for ayre::Lock<'_> {
-    fn held(&self) -> Option<Hold> {
+impl Lock<ayre::Port> for ayre::memory::Lock<'_> {
+    fn held(&self) -> Option<LockMode> {
         Self::held(self)
     }
 
-    fn try_lock(&mut self, port: &mut ayre::Port, hold: Hold) -> Result<bool, PostError> {
+    fn try_lock(&mut self, port: &mut ayre::Port, hold: LockMode) -> Result<bool, PostError> {
         Self::try_lock(self, port, hold)
     }
 
-    fn lock(&mut self, port: &mut ayre::Port, hold: Hold) -> Result<(), Fault> {
+    fn lock(&mut self, port: &mut ayre::Port, hold: LockMode) -> Result<(), Fault> {
         Self::lock(self, port, hold)
     }
 

@@ -1,7 +1,8 @@
 //! What is told to a messenger: plain data that any implementation can read.
+use ayre::PeerId;
 use ayre::active::id_of;
+use ayre::collective::Combine;
 use ayre::collective::{Collective, Schedule};
-use ayre::{Combine, PeerId};
 
 /// Limits of a messenger: bytes, where something else than the usual is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Messages that were not run.
 use super::peers::Name;
 use crate::log::tell;
-use ayre_proto::active::record::Cause;
+use ayre_proto::active::record::DropCause;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ const TOLD_MAX: u32 = 16;
 /// A message that was not run.
 // spec: AM-7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct DroppedCall {
     /// The other end.
     pub peer: PeerId,
     /// To which handler it was.
     pub handler: u32,
     /// Why.
-    pub cause: Cause,
+    pub cause: DropCause,
     /// Whether we have sent it.
     pub is_ours: bool,
 }
@@ -27,13 +27,13 @@ pub struct Failure {
 /// What nobody has asked for yet.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    queue: VecDeque<Failure>,
+    queue: VecDeque<DroppedCall>,
     told: u32,
 }
 
 impl Failures {
     /// One more, and the names by which its handler may be known.
-    pub(super) fn add<'a>(&mut self, failure: Failure, names: impl Iterator<Item = &'a Name>) {
+    pub(super) fn add<'a>(&mut self, failure: DroppedCall, names: impl Iterator<Item = &'a Name>) {
         if self.told < TOLD_MAX {
             self.told += 1;
             tell!(WARN, "{}", in_words(&failure, names));
@@ -47,24 +47,24 @@ impl Failures {
     }
 
     /// All of them: the program that takes them needs no log.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Failure> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.told = TOLD_MAX;
         self.queue.drain(..)
     }
 }
 
 #[cold]
-fn in_words<'a>(failure: &Failure, mut names: impl Iterator<Item = &'a Name>) -> String {
-    let Failure { peer, handler, cause, is_ours } = *failure;
+fn in_words<'a>(failure: &DroppedCall, mut names: impl Iterator<Item = &'a Name>) -> String {
+    let DroppedCall { peer, handler, cause, is_ours } = *failure;
     let name = names.find(|name| name.id == handler).map(|name| &name.name);
     let handler = match name {
         Some(name) => format!("`{name}`"),
         None => format!("of id {handler}"),
     };
     let why = match cause {
-        Cause::Unknown => "there is none of this name, or it is another one there",
-        Cause::Malformed => "it takes other arguments, or not so long a payload",
-        Cause::Panicked => "it has panicked",
+        DropCause::Unknown => "there is none of this name, or it is another one there",
+        DropCause::Malformed => "it takes other arguments, or not so long a payload",
+        DropCause::Panicked => "it has panicked",
     };
     let peer = peer.index();
     match is_ours {

@@ -1,6 +1,6 @@
 //! Taking records: running handlers, assembling long messages, hearing of names and landings.
 use super::call::Call;
-use super::failures::Failure;
+use super::failures::DroppedCall;
 use super::handlers::{Entry, Handlers};
 use super::messenger::{Extension, Features, LongHead, Messenger};
 use super::outgoing::Outgoing;
@@ -9,7 +9,7 @@ use crate::mem::region::Region;
 use crate::port::message::Message;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::long::{Piece, Taken, cause_to_drop};
-use ayre_proto::active::record::{Cause, Pulled, RECORD_BYTES, Record, is_handler};
+use ayre_proto::active::record::{DropCause, Pulled, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
@@ -107,7 +107,7 @@ impl<S> Messenger<S> {
                 *syncs = if round == *syncs + 1 { round } else { return Err(Malformed) };
             }
             Record::Failed(handler, cause) => {
-                self.out.report(Failure { peer: source, handler, cause, is_ours: true });
+                self.out.report(DroppedCall { peer: source, handler, cause, is_ours: true });
             }
             Record::Empty(id) => return Ok(self.run_short(state, source, id, 0).into()),
             Record::Long { id, total, piece, arguments } => {
@@ -140,7 +140,7 @@ impl<S> Messenger<S> {
         source: PeerId,
         (id, arguments): (u32, &[u8]),
         total: u64,
-    ) -> Option<Cause> {
+    ) -> Option<DropCause> {
         let index = self.out.known(source, id, self.handlers.find(id));
         let takes = index.map(|index| self.handlers.entry(index).arguments);
         let cause = || cause_to_drop(takes, arguments, (total, self.out.options.longest as u64));
@@ -217,7 +217,7 @@ impl<S> Messenger<S> {
         debug_assert!(len <= payload.len(), "what has come is there");
         let index = self.handlers.find(id);
         let (Some(index), None) = (index, dropped) else {
-            self.out.fail(source, id, dropped.unwrap_or(Cause::Unknown));
+            self.out.fail(source, id, dropped.unwrap_or(DropCause::Unknown));
             return false;
         };
         let (arguments, mut payload) =
@@ -245,12 +245,12 @@ fn run<'a, S>(
     split: impl FnOnce(usize) -> Option<(&'a [u8], &'a [u8])>,
 ) -> bool {
     let Some(index) = out.known(source, id, handlers.find(id)) else {
-        out.fail(source, id, Cause::Unknown);
+        out.fail(source, id, DropCause::Unknown);
         return false;
     };
     let entry = handlers.entry(index);
     let Some(body) = split(8 * usize::from(entry.arguments)) else {
-        out.fail(source, id, Cause::Malformed);
+        out.fail(source, id, DropCause::Malformed);
         return false;
     };
     run_entry(entry, out, state, source, body);
@@ -268,7 +268,7 @@ fn run_entry<S>(
     let mut call = Call { out, source };
     let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, arguments, payload));
     if catch_unwind(run).is_err() {
-        out.fail(source, entry.id, Cause::Panicked);
+        out.fail(source, entry.id, DropCause::Panicked);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A port that carries active messages.
 use super::assembly::Assembly;
 use super::call::Call;
-use super::failures::Failure;
+use super::failures::DroppedCall;
 use super::handler::Handler;
 use super::handlers::Handlers;
 use super::options::MessengerOptions;
@@ -534,7 +534,7 @@ impl<S> Messenger<S> {
 
     /// What became of messages that were not run, here and at peers, oldest first.
     // spec: AM-7
-    pub fn failures(&mut self) -> impl Iterator<Item = Failure> {
+    pub fn failures(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.out.failures.take()
     }
 

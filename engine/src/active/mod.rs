@@ -51,10 +51,10 @@ mod pulling;
 pub(crate) mod way;
 
 pub(crate) use assembly::Assembly;
-pub use ayre_proto::active::record::Cause;
+pub use ayre_proto::active::record::DropCause;
 pub use ayre_proto::active::{ARGUMENTS_MAX, LONGEST, NAME_MAX, STATIC_IDS, id_of};
 pub use call::Call;
-pub use failures::Failure;
+pub use failures::DroppedCall;
 pub use handler::Handler;
 pub use messenger::Messenger;
 pub(crate) use messenger::{Extension, LongHead};

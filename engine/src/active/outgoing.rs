@@ -1,6 +1,6 @@
 //! Sending: messages that go at once, and messages that are kept until there is room.
 use super::assembly::Assembly;
-use super::failures::{Failure, Failures};
+use super::failures::{DroppedCall, Failures};
 use super::handler::Handler;
 use super::options::MessengerOptions;
 use super::peers::{Kept, Long, Name, Peer};
@@ -10,7 +10,7 @@ use crate::port::Port;
 use crate::tuning::Choices;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::long::Message;
-use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::active::record::{DropCause, Record};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -341,8 +341,8 @@ impl Outgoing {
 
     /// A message was dropped.
     // spec: AM-7
-    pub(crate) fn fail(&mut self, peer: PeerId, handler: u32, cause: Cause) {
-        self.report(Failure { peer, handler, cause, is_ours: false });
+    pub(crate) fn fail(&mut self, peer: PeerId, handler: u32, cause: DropCause) {
+        self.report(DroppedCall { peer, handler, cause, is_ours: false });
         if !self.port.is_alive(peer) {
             return;
         }
@@ -351,7 +351,7 @@ impl Outgoing {
         let _ = self.keep(peer, Kept::Record { tag, bytes: bytes.to_vec() });
     }
 
-    pub(super) fn report(&mut self, failure: Failure) {
+    pub(super) fn report(&mut self, failure: DroppedCall) {
         let announced = self.peers.get(failure.peer.index()).map(|peer| &peer.announced[..]);
         let known = self.names.iter().chain(announced.unwrap_or_default());
         self.failures.add(failure, known);

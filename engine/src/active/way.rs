@@ -4,7 +4,7 @@ use crate::error::{Busy, Fault, PostError};
 use crate::mem::region::RemoteRegion;
 use crate::peer::packet::PacketKind;
 use crate::port::Port;
-use crate::port::options::Options;
+use crate::port::options::PostOptions;
 use crate::settings::choice::Mode;
 use crate::tuning::{Method, Use};
 use ayre_proto::active::long::{Message, Outward, UNASKED_MAX, Way};
@@ -66,7 +66,7 @@ impl Way for WayTo<'_> {
         let region = self.there.as_deref().ok_or(Fault::PeerDead)?;
         let end = offset + bytes.len() as u64;
         debug_assert!(end <= region.len(), "a piece lies in the landing");
-        self.port.put(region, offset, bytes, Options::new()).map(|_| ())
+        self.port.put(region, offset, bytes, PostOptions::new()).map(|_| ())
     }
 
     /// A poll waits for nobody: what a peer must take in between is put as pieces of its own.

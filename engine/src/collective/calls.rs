@@ -1,5 +1,5 @@
 //! The collectives of a messenger, as programs call them.
-use super::group::{Group, GroupError, Unfinished};
+use super::group::{Group, GroupError, PendingCollective};
 use super::request::Request;
 use super::running::{Progress, Running};
 use super::state::{Groups, Started};
@@ -327,7 +327,7 @@ impl<S> Messenger<S> {
         &mut self,
         group: Group,
         request: Request<'static, T>,
-    ) -> Result<Unfinished<T>, GroupError> {
+    ) -> Result<PendingCollective<T>, GroupError> {
         let running = request.parts.begin(self.groups().state(group)?)?;
         let groups = self.groups();
         groups.requests += 1;
@@ -336,12 +336,12 @@ impl<S> Messenger<S> {
         (groups.has_started, groups.has_come) = (true, true);
         self.out.has_more = true;
         self.advance_started();
-        Ok(Unfinished { group, number, values: PhantomData })
+        Ok(PendingCollective { group, number, values: PhantomData })
     }
 
     /// Whether what was begun has ended here.
     // spec: COLL-4
-    pub fn is_finished<T>(&self, started: &Unfinished<T>) -> bool {
+    pub fn is_finished<T>(&self, started: &PendingCollective<T>) -> bool {
         let groups: &Groups = self.features.as_ref();
         let is_it = |one: &Started| one.number == started.number && one.end.is_some();
         let group = groups.states.get(started.group.index);
@@ -357,9 +357,9 @@ impl<S> Messenger<S> {
     pub fn finish<T: Value>(
         &mut self,
         state: &mut S,
-        started: Unfinished<T>,
+        started: PendingCollective<T>,
     ) -> Result<Vec<T>, GroupError> {
-        let Unfinished { group, number, .. } = started;
+        let PendingCollective { group, number, .. } = started;
         loop {
             self.groups().has_come = false;
             self.advance_started();

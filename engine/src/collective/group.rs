@@ -1,6 +1,6 @@
 //! What programs hold of groups and of collectives, and why one is not done.
 use crate::error::debug_is_display;
-use ayre_proto::collective::call::Difference;
+use ayre_proto::collective::call::CallMismatch;
 use ayre_proto::units::PeerId;
 use std::marker::PhantomData;
 
@@ -24,7 +24,7 @@ pub enum GroupError {
         /// Which one.
         peer: PeerId,
         /// What it does, and what this member does.
-        difference: Difference,
+        difference: CallMismatch,
     },
     /// A member has seen one of the errors above, and has told us.
     #[error("peer {} has given the group up; its own error says why", .0.index())]
@@ -43,7 +43,7 @@ pub(super) const NO_GROUP: GroupError = GroupError::Invalid("a group of this mes
 /// [finished](crate::active::Messenger::finish).
 #[must_use = "what was begun must be finished"]
 #[derive(Debug)]
-pub struct Unfinished<T> {
+pub struct PendingCollective<T> {
     pub(super) group: Group,
     pub(super) number: u64,
     pub(super) values: PhantomData<T>,

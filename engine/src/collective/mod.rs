@@ -2,7 +2,8 @@
 //!
 //! ```no_run
 //! use ayre::active::Messenger;
-//! use ayre::{Combine, Port};
+//! use ayre::Port;
+//! use ayre::collective::Combine;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 4 -- program`
@@ -33,10 +34,11 @@ mod watch;
 mod watching;
 mod work;
 
-pub use ayre_proto::collective::call::{Call, Difference};
+pub use ayre_proto::collective::call::{CallMismatch, CallShape};
 pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule, Task};
-pub use group::{Group, GroupError, Unfinished};
+pub use ayre_proto::combine::{Combine, Number};
+pub use group::{Group, GroupError, PendingCollective};
 pub use recorder::{LinkUse, RecordedCall};
 pub use request::Request;
 pub(crate) use state::Groups;
-pub use values::{Source, Summand, Value, Values};
+pub use values::{ReadValues, Summand, Value, Values};

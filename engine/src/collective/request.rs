@@ -3,9 +3,9 @@ use super::group::GroupError;
 use super::layout::{Layout, elements_in};
 use super::running::{Running, chunk_of};
 use super::state::State;
-use super::values::{Changed, Read, Source, Summand, Value, Values};
+use super::values::{Changed, Read, ReadValues, Summand, Value, Values};
 use super::work::{Held, Work};
-use ayre_proto::collective::call::Call;
+use ayre_proto::collective::call::CallShape;
 use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, subtree};
 use ayre_proto::combine::{Combine, Number};
 use std::marker::PhantomData;
@@ -66,7 +66,7 @@ impl<'a, T: Value> Request<'a, T> {
         self
     }
 
-    fn from(mut self, values: impl Into<Source<'a, T>>) -> Self {
+    fn from(mut self, values: impl Into<ReadValues<'a, T>>) -> Self {
         self.parts.from = Some(values.into().0);
         self
     }
@@ -79,7 +79,7 @@ impl<'a, T: Value> Request<'a, T> {
     /// See [`Messenger::gather`](crate::active::Messenger::gather).
     pub fn gather(
         root: usize,
-        own: impl Into<Source<'a, T>>,
+        own: impl Into<ReadValues<'a, T>>,
         all: impl Into<Values<'a, T>>,
     ) -> Self {
         Self::about(Collective::Gather, root).from(own).into(all)
@@ -88,19 +88,19 @@ impl<'a, T: Value> Request<'a, T> {
     /// See [`Messenger::scatter`](crate::active::Messenger::scatter).
     pub fn scatter(
         root: usize,
-        all: impl Into<Source<'a, T>>,
+        all: impl Into<ReadValues<'a, T>>,
         own: impl Into<Values<'a, T>>,
     ) -> Self {
         Self::about(Collective::Scatter, root).from(all).into(own)
     }
 
     /// See [`Messenger::allgather`](crate::active::Messenger::allgather).
-    pub fn allgather(own: impl Into<Source<'a, T>>, all: impl Into<Values<'a, T>>) -> Self {
+    pub fn allgather(own: impl Into<ReadValues<'a, T>>, all: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Allgather, 0).from(own).into(all)
     }
 
     /// See [`Messenger::alltoall`](crate::active::Messenger::alltoall).
-    pub fn alltoall(out: impl Into<Source<'a, T>>, come: impl Into<Values<'a, T>>) -> Self {
+    pub fn alltoall(out: impl Into<ReadValues<'a, T>>, come: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Alltoall, 0).from(out).into(come)
     }
 
@@ -160,7 +160,7 @@ impl<'a> Parts<'a> {
         let is_same = is_exact || !schedule.is_exact_only(collective);
         debug_assert!(is_same, "a sum has its brackets where all members have them");
         let task = Task { collective, schedule, root };
-        let call = Call { task, operation: self.combine, bytes };
+        let call = CallShape { task, operation: self.combine, bytes };
         let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;
         let work = self.work(place, task);
         let sequence = group.member.begin()?;

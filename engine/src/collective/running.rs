@@ -4,7 +4,7 @@ use super::member::{Arrived, Member, Portion};
 use super::work::Work;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
-use ayre_proto::collective::call::{Call, Difference};
+use ayre_proto::collective::call::{CallMismatch, CallShape};
 use ayre_proto::collective::portion::{CHUNK, Header, PORTION};
 use ayre_proto::collective::{
     Action, Blocks, Collective, MEMBERS_MAX, Place, Plan, Schedule, Step, Task,
@@ -53,7 +53,7 @@ pub(super) enum Progress {
 /// A collective that was begun.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
-    call: Call,
+    call: CallShape,
     place: Place,
     /// Of the chunk that is being done.
     plan: Plan,
@@ -76,7 +76,7 @@ pub(super) struct Running<'a> {
 
 impl<'a> Running<'a> {
     pub(super) fn new(
-        (call, place): (Call, Place),
+        (call, place): (CallShape, Place),
         plan: Plan,
         sequence: u32,
         work: Work<'a>,
@@ -273,7 +273,7 @@ impl<'a> Running<'a> {
 #[cold]
 pub(super) fn mismatch(
     peer: PeerId,
-    ours: Call,
+    ours: CallShape,
     (arrived, due): (&Arrived, usize),
     members: usize,
 ) -> GroupError {
@@ -284,7 +284,7 @@ pub(super) fn mismatch(
         false => ours.of_signature(arrived.signature, members, came),
     };
     let bytes = [due, came].map(|bytes| bytes as u32);
-    GroupError::Mismatch { peer, difference: Difference { ours, theirs, bytes } }
+    GroupError::Mismatch { peer, difference: CallMismatch { ours, theirs, bytes } }
 }
 
 /// Some bytes of blocks: as they lie, or packed.

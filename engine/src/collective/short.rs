@@ -11,7 +11,7 @@ use crate::error::PostError;
 use crate::mem::lane::Probe;
 use crate::port::Port;
 use crate::port::message::Message;
-use ayre_proto::collective::call::Call;
+use ayre_proto::collective::call::CallShape;
 use ayre_proto::collective::portion::{HEADER, Header, PORTION};
 use ayre_proto::collective::{Action, Collective, Exchange, Rounds, Schedule, Step, Task};
 use ayre_proto::combine::{Combine, Number};
@@ -167,10 +167,10 @@ fn look(port: &mut Port, peer: PeerId, into: &mut [u8; EAGER_MAX]) -> Option<Mes
 
 /// A barrier where there is no operation, else an allreduce of so many bytes.
 #[inline(always)]
-fn call_of(operation: Option<(Combine, Number)>, bytes: usize) -> Call {
+fn call_of(operation: Option<(Combine, Number)>, bytes: usize) -> CallShape {
     let collective = if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
     let task = Task { collective, schedule: Schedule::Doubling, root: 0 };
-    Call { task, operation, bytes: bytes as u64 }
+    CallShape { task, operation, bytes: bytes as u64 }
 }
 
 impl Short<'_> {

@@ -34,7 +34,7 @@ pub struct Values<'a, T>(pub(super) Changed<'a>, PhantomData<T>);
 
 /// Values that a collective reads: `&[T]`, or a `Vec<T>`.
 #[derive(Debug)]
-pub struct Source<'a, T>(pub(super) Read<'a>, PhantomData<T>);
+pub struct ReadValues<'a, T>(pub(super) Read<'a>, PhantomData<T>);
 
 /// The same, whatever they are.
 #[derive(Debug)]
@@ -92,13 +92,13 @@ impl<T: Value> From<Vec<T>> for Values<'static, T> {
     }
 }
 
-impl<'a, T: Value> From<&'a [T]> for Source<'a, T> {
+impl<'a, T: Value> From<&'a [T]> for ReadValues<'a, T> {
     fn from(values: &'a [T]) -> Self {
         Self(Read::Lent(values.as_bytes()), PhantomData)
     }
 }
 
-impl<T: Value> From<Vec<T>> for Source<'static, T> {
+impl<T: Value> From<Vec<T>> for ReadValues<'static, T> {
     fn from(values: Vec<T>) -> Self {
         Self(Read::Owned(Box::new(Vector(values))), PhantomData)
     }

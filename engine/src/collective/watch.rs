@@ -8,7 +8,7 @@
 //! The allgather is begun in one call and taken in so many calls later, so that nobody waits for
 //! it. It does without loaded links, too. What is known of a link that nobody uses is forgotten
 //! little by little, so that it is tried again.
-use super::group::Unfinished;
+use super::group::PendingCollective;
 use super::recorder::Recorder;
 use super::running::chunk_of;
 use crate::link::report::LinkLoad;
@@ -60,7 +60,7 @@ struct Adaptive {
     /// What was chosen since then, by powers of two of bytes.
     chosen: HashMap<(Collective, usize, bool, u32), Schedule>,
     /// Rows under way.
-    exchange: Option<Unfinished<u32>>,
+    exchange: Option<PendingCollective<u32>>,
 }
 
 impl Watch {
@@ -89,14 +89,14 @@ impl Watch {
     }
 
     /// Rows are under way.
-    pub(super) fn set_exchange(&mut self, begun: Unfinished<u32>) {
+    pub(super) fn set_exchange(&mut self, begun: PendingCollective<u32>) {
         if let Some(adaptive) = &mut self.adaptive {
             assert!(adaptive.exchange.is_none(), "one table is told at a time");
             adaptive.exchange = Some(begun);
         }
     }
 
-    pub(super) fn take_exchange(&mut self) -> Option<Unfinished<u32>> {
+    pub(super) fn take_exchange(&mut self) -> Option<PendingCollective<u32>> {
         self.adaptive.as_mut()?.exchange.take()
     }
 

@@ -1,6 +1,6 @@
 //! A message as its sender makes it.
 use crate::error::Fault;
-use ayre_proto::deposit::{DATA_MAX, Form, Instruction, Mask, Message};
+use ayre_proto::deposit::{DATA_MAX, DepositMessage, Form, Instruction, Mask};
 
 /// A message to be deposited: what it asks for, its operand, its data.
 #[derive(Clone, Copy, Debug)]
@@ -66,17 +66,17 @@ impl<'a> Deposit<'a> {
     }
 
     /// As a reply, which brings the data of an answer.
-    pub(super) fn reply(&self, len: usize) -> Result<Message, Fault> {
+    pub(super) fn reply(&self, len: usize) -> Result<DepositMessage, Fault> {
         let Self { form, operand, mask, .. } = *self;
         let brings = len > 0;
-        let message = Message { form, operand, mask, len: len as u16, brings, asks: false };
+        let message = DepositMessage { form, operand, mask, len: len as u16, brings, asks: false };
         message.check()?;
         Ok(message)
     }
 
     /// As it travels; `wanted` bytes are to come back.
     #[inline(always)]
-    pub(super) fn message(&self, wanted: usize, asks: bool) -> Result<Message, Fault> {
+    pub(super) fn message(&self, wanted: usize, asks: bool) -> Result<DepositMessage, Fault> {
         let Self { form, operand, mask, data } = *self;
         if !data.is_empty() && wanted > 0 {
             return Err(Fault::Malformed);
@@ -86,7 +86,7 @@ impl<'a> Deposit<'a> {
         if len > DATA_MAX {
             return Err(Fault::TooLong);
         }
-        let message = Message { form, operand, mask, len: len as u16, brings, asks };
+        let message = DepositMessage { form, operand, mask, len: len as u16, brings, asks };
         message.check()?;
         debug_assert!(!brings || usize::from(message.len) == data.len(), "it brings all of it");
         Ok(message)

@@ -9,8 +9,8 @@
 //! A bounded queue that several peers append to, one message each, and that none can overrun:
 //!
 //! ```no_run
-//! use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
-//! use ayre::{Options, Port, RegionOptions};
+//! use ayre::deposit::{AddressMode, Deposit, InletOptions, Program, Register, X, Y, Z};
+//! use ayre::{Port, PostOptions, RegionOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut port = Port::join()?; // started by `ayre run -n 2 -- program`
@@ -19,7 +19,7 @@
 //!     let (region, depot) = (port.alloc(4096, RegionOptions::new())?, port.create_depot()?);
 //!     let (tail, size, limit) = (Register::At(0), Register::At(1), Register::At(2));
 //!     let append =
-//!         Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+//!         Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
 //!     depot.store(0, &[append.store([tail, size, limit])])?;
 //!     depot.set_register(1, 64)?; // a record
 //!     depot.set_register(2, 4096)?; // what there is room for
@@ -27,7 +27,7 @@
 //!     port.share_inlet(peer, &depot, (&region, 0..4096), &options, 0)?;
 //! } else {
 //!     let inlet = port.accept_inlet(peer, 0)?;
-//!     port.deposit(&inlet, &Deposit::enter(0).data(&[7; 64]), Options::new())?;
+//!     port.deposit(&inlet, &Deposit::enter(0).data(&[7; 64]), PostOptions::new())?;
 //! }
 //! # Ok(())
 //! # }
@@ -41,13 +41,13 @@ mod reply;
 pub use ayre_proto::deposit::program::{ALWAYS, OPERAND, Program, Register, X, Y, Z};
 pub use ayre_proto::deposit::text::{TextError, assemble};
 pub use ayre_proto::deposit::{
-    Address, DATA_MAX, Form, INLETS, INSTRUCTIONS, Instruction, Kind, Mask, Message, Op,
-    Protection, REGISTERS, Relation, SEQUENCE_MAX, STEPS_MAX, Slot, Source, Stored,
+    AddressMode, Condition, DATA_MAX, DepositMessage, Form, INLETS, INSTRUCTIONS, Instruction,
+    Kind, Mask, OpCode, Operand, Protection, REGISTERS, SEQUENCE_MAX, STEPS_MAX, Slot, Stored,
 };
 pub use message::Deposit;
 pub use offer::InletOptions;
 pub use owner::{Depot, Frozen, HeldMessage, Inlet};
-pub use post::{Answer, RemoteInlet};
+pub use post::{DepositReply, RemoteInlet};
 pub use reply::Reply;
 
 use ayre_proto::command::COMMAND_BYTES;
@@ -60,7 +60,7 @@ use ayre_proto::units::Key;
 ///
 /// # Errors
 /// [`Fault::Malformed`] where these are no message's.
-pub fn read_message(words: &[u64; COMMAND_BYTES / 8]) -> Result<(Key, u8, Message), Fault> {
+pub fn read_message(words: &[u64; COMMAND_BYTES / 8]) -> Result<(Key, u8, DepositMessage), Fault> {
     let Posted { key, epoch, message, .. } = Posted::parse(words, Posted::brought(words))?;
     Ok((key, epoch, message))
 }

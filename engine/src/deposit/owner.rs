@@ -7,7 +7,8 @@ use crate::mem::region::Region;
 use crate::port::capability::Grant;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{
-    Carried, DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, REGISTERS, Standing, Stored,
+    Carried, DATA_MAX, DepositMessage, INLETS, INSTRUCTIONS, Protection, REGISTERS, Standing,
+    Stored,
 };
 use ayre_proto::units::{Key, PeerId};
 use std::ops::RangeInclusive;
@@ -31,7 +32,7 @@ pub struct HeldMessage {
     /// What is wrong with it.
     pub cause: Fault,
     /// What it says.
-    pub message: Message,
+    pub message: DepositMessage,
     /// The user's, of its sender.
     pub tag: u32,
     /// The user's, of its sender.

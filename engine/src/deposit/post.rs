@@ -10,11 +10,11 @@ use crate::mem::page::Sleeper;
 use crate::mem::region::PeerMemory;
 use crate::port::Port;
 use crate::port::connection::{Connection, active_word};
-use crate::port::options::Options;
+use crate::port::options::PostOptions;
 use crate::port::posted::Posted as Ended;
 use crate::sync::Ordering;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Carried, DATA_MAX, Form, INLETS, Mask, Message};
+use ayre_proto::deposit::{Carried, DATA_MAX, DepositMessage, Form, INLETS, Mask};
 use ayre_proto::lane::Kind;
 use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::units::{Key, PeerId, Ticket};
@@ -70,7 +70,7 @@ impl RemoteInlet {
 
 /// What came back of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct DepositReply {
     /// What the register that its instruction gives held before; 0 where it gives none.
     pub value: u64,
     /// Its guard held: nothing has happened.
@@ -91,7 +91,7 @@ impl Port {
         &mut self,
         to: &RemoteInlet,
         deposit: &Deposit<'_>,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let message = deposit.message(0, false)?;
         let answers = Answers::Call(&mut []);
@@ -112,7 +112,7 @@ impl Port {
         to: &RemoteInlet,
         deposit: &Deposit<'_>,
         reply: &Reply<'_>,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let message = deposit.message(reply.len(), true)?;
         let answers = Answers::Reply(self.expect_reply(reply)?);
@@ -130,15 +130,15 @@ impl Port {
         to: &RemoteInlet,
         deposit: &Deposit<'_>,
         into: &mut [u8],
-    ) -> Result<Answer, PostError> {
+    ) -> Result<DepositReply, PostError> {
         let message = deposit.message(into.len(), true)?;
         let ended = {
             let answers = Answers::Call(into);
-            self.post_deposit(to, &message, deposit.bytes(), answers, Options::new())?
+            self.post_deposit(to, &message, deposit.bytes(), answers, PostOptions::new())?
         };
         match ended.status {
             Status::Fault(fault) => Err(fault.into()),
-            status => Ok(Answer { value: ended.value, declined: status == Status::Declined }),
+            status => Ok(DepositReply { value: ended.value, declined: status == Status::Declined }),
         }
     }
 
@@ -149,7 +149,7 @@ impl Port {
     /// [`Fault::Stopped`] while it has not been let run; as [`Port::deposit_fetch`].
     // spec: DEP-23
     pub fn rejoin_inlet(&mut self, inlet: &mut RemoteInlet) -> Result<(), PostError> {
-        let probe = Message {
+        let probe = DepositMessage {
             form: Form::Probe,
             operand: 0,
             mask: Mask::ALL,
@@ -159,7 +159,7 @@ impl Port {
         };
         let ended = {
             let answers = Answers::Call(&mut []);
-            self.post_deposit(inlet, &probe, &[], answers, Options::new())?
+            self.post_deposit(inlet, &probe, &[], answers, PostOptions::new())?
         };
         match ended.status {
             Status::Fault(fault) => Err(fault.into()),
@@ -175,10 +175,10 @@ impl Port {
     fn post_deposit(
         &mut self,
         to: &RemoteInlet,
-        message: &Message,
+        message: &DepositMessage,
         data: &[u8],
         answers: Answers<'_>,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ended, PostError> {
         let has_room = self.notes.has_room_for(1);
         let connection = self.connection(to.peer)?;
@@ -191,7 +191,7 @@ impl Port {
         if !has_room {
             return Err(self.busy(Busy::NotificationsFull));
         }
-        let Options { classes, tag, value } = options;
+        let PostOptions { classes, tag, value } = options;
         let (key, epoch, message) = (to.key, to.epoch, *message);
         let posted = Posted { key, epoch, classes, tag, value, message };
         let Some(ends) = &to.direct else {

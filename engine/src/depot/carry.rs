@@ -5,7 +5,7 @@ use crate::mem::depot::{DepotMemory, Holder, InletRules, Inside};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{
-    Appended, Carried, Form, INLETS, Kind, Mask, Message, Outcome, Transfer, run,
+    Appended, Carried, DepositMessage, Form, INLETS, Kind, Mask, Outcome, Transfer, run,
 };
 use ayre_proto::fault::{Fault, Status};
 
@@ -70,7 +70,12 @@ impl DepotEnd<'_> {
 
     /// The short way, where the message enters an instruction that appends, and does not fault.
     #[inline(always)]
-    fn append(&self, inside: &Inside<'_>, message: &Message, bytes: &Bytes<'_>) -> Option<Carried> {
+    fn append(
+        &self,
+        inside: &Inside<'_>,
+        message: &DepositMessage,
+        bytes: &Bytes<'_>,
+    ) -> Option<Carried> {
         let (Form::Pointer { entry, .. }, Bytes::Brought(data)) = (message.form, bytes) else {
             return None;
         };

@@ -1,6 +1,6 @@
 //! Where an endpoint is found.
 use super::places::{PLACES_BYTES, PLACES_MAX, Places};
-use crate::error::NoLink;
+use crate::error::LinkMismatch;
 use crate::link::{Callee, Fingerprint, JobKey, StaticKey};
 use crate::machine::host::number as host_number;
 use crate::net::chance::Chance;
@@ -105,14 +105,14 @@ impl Address {
 
     /// Why who is there and who is at the other one cannot open links to each other; none if they
     /// can.
-    pub(super) fn unlinked(&self, other: &Self) -> Option<NoLink> {
+    pub(super) fn unlinked(&self, other: &Self) -> Option<LinkMismatch> {
         let (Some(own), Some(other)) = (&self.reach, &other.reach) else {
-            return Some(NoLink::NotOpen);
+            return Some(LinkMismatch::NotOpen);
         };
         if own.is_plain != other.is_plain {
-            return Some(NoLink::Protection);
+            return Some(LinkMismatch::Protection);
         }
-        (own.key != other.key).then_some(NoLink::Key)
+        (own.key != other.key).then_some(LinkMismatch::Key)
     }
 
     /// Whom to call over the network, by who has this key: at [`Address::reached_at`].
@@ -272,16 +272,16 @@ mod tests {
     fn links_take_both_open_to_other_hosts_equal_protection_and_equal_keys() {
         let own = address();
         assert_eq!(own.unlinked(&own), None);
-        assert_eq!(own.unlinked(&own.local()), Some(NoLink::NotOpen));
+        assert_eq!(own.unlinked(&own.local()), Some(LinkMismatch::NotOpen));
         let at = own.reached_at();
         let other = |key: Option<u8>, is_plain| {
             let key = key.map(|byte| JobKey::from_bytes([byte; 32]));
             own.local().reached(&at, (FINGERPRINT, key.as_ref()), is_plain)
         };
         assert_eq!(own.unlinked(&other(Some(7), true)), None);
-        assert_eq!(own.unlinked(&other(Some(7), false)), Some(NoLink::Protection));
-        assert_eq!(own.unlinked(&other(None, true)), Some(NoLink::Key));
-        assert_eq!(own.unlinked(&other(Some(8), true)), Some(NoLink::Key));
+        assert_eq!(own.unlinked(&other(Some(7), false)), Some(LinkMismatch::Protection));
+        assert_eq!(own.unlinked(&other(None, true)), Some(LinkMismatch::Key));
+        assert_eq!(own.unlinked(&other(Some(8), true)), Some(LinkMismatch::Key));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is told of remotes that have ended.
-use super::{Endpoint, RemoteId};
-use crate::error::{EndReason, Fault, Tried};
+use super::{RawEndpoint, RemoteId};
+use crate::error::{AddressAttempt, DisconnectReason, Fault};
 use crate::link::Unopened;
 use crate::log::tell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,15 @@ use std::time::Duration;
 
 impl Unopened {
     /// The same of a remote that was called for so long.
-    pub(super) fn reason(self, waited: Duration) -> EndReason {
+    pub(super) fn reason(self, waited: Duration) -> DisconnectReason {
         match self {
-            Self::Refused(why) => EndReason::Refused(why),
-            Self::Version { theirs, ours } => EndReason::Version { theirs, ours },
-            Self::InVain { why: None, tried } => EndReason::Unanswered { waited, tried },
-            Self::InVain { why: Some(why), tried } => EndReason::Doubtful { waited, tried, why },
-            Self::Left => EndReason::Died,
+            Self::Refused(why) => DisconnectReason::Refused(why),
+            Self::Version { theirs, ours } => DisconnectReason::Version { theirs, ours },
+            Self::InVain { why: None, tried } => DisconnectReason::Unanswered { waited, tried },
+            Self::InVain { why: Some(why), tried } => {
+                DisconnectReason::Doubtful { waited, tried, why }
+            }
+            Self::Left => DisconnectReason::Died,
         }
     }
 }
@@ -22,29 +24,29 @@ impl Unopened {
 /// Which remote of an endpoint has ended last, in words, and why: for those who are told the fault
 /// of an operation by a closure, in which the endpoint cannot be asked.
 #[derive(Clone, Debug, Default)]
-pub struct LatestEnd(Arc<Mutex<Option<(String, EndReason)>>>);
+pub struct LatestFailure(Arc<Mutex<Option<(String, DisconnectReason)>>>);
 
-impl LatestEnd {
+impl LatestFailure {
     /// The last one, if such ends have this fault.
-    pub fn with(&self, fault: Fault) -> Option<(String, EndReason)> {
+    pub fn with(&self, fault: Fault) -> Option<(String, DisconnectReason)> {
         let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.clone().filter(|(_, reason)| reason.fault() == fault)
     }
 
-    fn set(&self, text: String, reason: EndReason) {
+    fn set(&self, text: String, reason: DisconnectReason) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, reason));
     }
 }
 
-impl Endpoint {
-    /// See [`LatestEnd`].
-    pub fn latest_end(&self) -> LatestEnd {
+impl RawEndpoint {
+    /// See [`LatestFailure`].
+    pub fn latest_end(&self) -> LatestFailure {
         self.latest_end.clone()
     }
 
     /// Where a remote of another host is being called, and what came of that so far.
     // spec: OPEN-32
-    pub fn tried(&self, remote: RemoteId) -> Vec<Tried> {
+    pub fn tried(&self, remote: RemoteId) -> Vec<AddressAttempt> {
         let call = self.remotes.known(remote).and_then(|known| known.call_away());
         call.map_or_else(Vec::new, |call| self.port.tried(call))
     }
@@ -60,14 +62,14 @@ impl Endpoint {
     /// Tells the log, and those who will be told of faults, why a remote ends.
     // spec: ERR-11, ENV-34
     #[cold]
-    pub(super) fn tell_end(&self, remote: RemoteId, reason: &EndReason) {
+    pub(super) fn tell_end(&self, remote: RemoteId, reason: &DisconnectReason) {
         let is_used = self.remotes.get(remote).is_some_and(|known| known.is_used());
-        if !is_used && *reason == EndReason::Left {
+        if !is_used && *reason == DisconnectReason::Left {
             return;
         }
         let text = format!("{}: {reason}{}", self.describe(remote), reason.advice());
         match reason {
-            EndReason::Left => tell!(INFO, "{text}"),
+            DisconnectReason::Left => tell!(INFO, "{text}"),
             _ => tell!(WARN, "{text}"),
         }
         self.latest_end.set(text, reason.clone());

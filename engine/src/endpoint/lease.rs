@@ -5,7 +5,7 @@
 //! polls costs nobody a wake-up, and itself a call of the system in a millisecond. When it runs
 //! out, whoever waits for that has the endpoint to himself, by means of his own (the program may
 //! come back at any instruction), serves, and rests.
-use super::{End, Endpoint};
+use super::{Completion, RawEndpoint};
 use crate::clock;
 use crate::error::SetupError;
 use crate::net::alarm::Alarm;
@@ -88,17 +88,17 @@ impl Held {
     }
 }
 
-impl Endpoint {
+impl RawEndpoint {
     /// The program's polls renew this lease from here on, while somebody holds it.
     // spec: ENV-41
     pub fn hold(&mut self, lease: &Lease) {
         self.lease = Some(lease.clone());
     }
 
-    /// As [`Endpoint::progress`], for a thread that does it in the program's stead: looks at all
+    /// As [`RawEndpoint::progress`], for a thread that does it in the program's stead: looks at all
     /// remotes at once, and neither yields nor sleeps. Whether there was anything, or is more.
     // spec: ENV-41
-    pub fn serve(&mut self, mut tell: impl FnMut(End)) -> bool {
+    pub fn serve(&mut self, mut tell: impl FnMut(Completion)) -> bool {
         self.port.service_control();
         let has_died = self.port.peers.has_dead();
         if has_died {
@@ -113,7 +113,7 @@ impl Endpoint {
         (self.polls.idle(), self.company.finds())
     }
 
-    /// From [`Endpoint::rest`] to [`Endpoint::wake`].
+    /// From [`RawEndpoint::rest`] to [`RawEndpoint::wake`].
     pub const fn is_resting(&self) -> bool {
         self.rests
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn polls_renew_a_lease_that_is_held_and_no_other() {
         let lease = Lease::new(EVER).unwrap();
-        let mut endpoint = Endpoint::open(Spin::SHARED).unwrap();
+        let mut endpoint = RawEndpoint::open(Spin::SHARED).unwrap();
         endpoint.hold(&lease);
         let set_long_ago = |lease: &Lease| {
             lease.renew();

@@ -4,10 +4,10 @@
 //! socket at which the remote listens if it is on this host. Where nobody listens, or memory cannot
 //! be shared with who does, a link is asked for. Where two call each other, the call of the greater
 //! name counts, and a link before a socket; which of two links counts, the links themselves settle.
-use super::remotes::{Call, Ends, Remote, Standing};
+use super::remotes::{Call, ConnectionState, Ends, Remote};
 use super::stuck::PATIENCE;
-use super::{Address, Endpoint, RemoteId, crowd};
-use crate::error::{Busy, EndReason, Fault, PostError, Refusal, SetupError};
+use super::{Address, RawEndpoint, RemoteId, crowd};
+use crate::error::{Busy, DisconnectReason, Fault, PostError, Refusal, SetupError};
 use crate::link::{Arrived, Unopened};
 use crate::log::tell;
 use crate::net::clock::Deadline;
@@ -27,7 +27,7 @@ use rustix::fd::AsFd;
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
 
-impl Endpoint {
+impl RawEndpoint {
     /// The endpoint of an address, which may be this one's own. It is connected when it is first
     /// sent to.
     ///
@@ -75,7 +75,7 @@ impl Endpoint {
     // spec: ENV-16
     pub fn forget(&mut self, remote: RemoteId) -> bool {
         let Some(peer) = self.remotes.known(remote).map(Remote::peer) else { return false };
-        self.end_remote(remote, EndReason::Left);
+        self.end_remote(remote, DisconnectReason::Left);
         self.protocol.drop_messages(remote);
         if let Some(peer) = peer {
             self.remotes.cut_off(peer.index());
@@ -101,9 +101,9 @@ impl Endpoint {
             return Err(Fault::ForeignHandle.into());
         };
         match known.standing() {
-            Standing::Ended(why) => return Err(why.fault().into()),
-            Standing::Calling(_) => self.meet(),
-            Standing::Strangers => {
+            ConnectionState::Ended(why) => return Err(why.fault().into()),
+            ConnectionState::Calling(_) => self.meet(),
+            ConnectionState::Strangers => {
                 if let Err(why) = self.call(remote) {
                     let fault = why.fault();
                     self.tell_end(remote, &why);
@@ -112,13 +112,13 @@ impl Endpoint {
                 }
             }
             // A long write to it has yet to go.
-            Standing::Connected => return Err(Busy::MessageLaneFull.into()),
+            ConnectionState::Connected => return Err(Busy::MessageLaneFull.into()),
         }
         // Who is told that it calls may sleep until the answer: it must not have come before.
         self.remotes.way(remote).ok_or_else(|| Busy::Connecting.into())
     }
 
-    fn call(&mut self, remote: RemoteId) -> Result<(), EndReason> {
+    fn call(&mut self, remote: RemoteId) -> Result<(), DisconnectReason> {
         let address = *self.remotes[remote].address();
         if address.name() == self.address.name() {
             let peer = self.port.connect_loopback()?;
@@ -142,7 +142,7 @@ impl Endpoint {
 
     /// Calls where a remote listens if it is on this host, also where its address does not say so.
     // spec: ENV-38
-    fn call_here(&mut self, address: &Address) -> Result<Call, EndReason> {
+    fn call_here(&mut self, address: &Address) -> Result<Call, DisconnectReason> {
         // One that is apart from its host has no neighbours.
         let called = match self.port.doors.are_open() {
             true => self.port.begin_call_here(&address.socket_name())?,
@@ -158,20 +158,24 @@ impl Endpoint {
             Called::Full if is_here || address.unlinked(&self.address).is_some() => {
                 Ok(Call::Again(self.port.clock.within(BETWEEN_CALLS)))
             }
-            Called::Full | Called::Nobody => Err(EndReason::Died),
+            Called::Full | Called::Nobody => Err(DisconnectReason::Died),
         }
     }
 
     /// Calls over the network, where a call on this host has failed, if that may help.
     // spec: ENV-38
-    fn call_otherwise(&mut self, remote: RemoteId, why: EndReason) -> Result<Call, EndReason> {
+    fn call_otherwise(
+        &mut self,
+        remote: RemoteId,
+        why: DisconnectReason,
+    ) -> Result<Call, DisconnectReason> {
         let address = *self.remotes[remote].address();
         let is_here = address.is_with(&self.address);
         let may_help = match &why {
             // The kernel knows who lives on this host.
-            EndReason::Died => !is_here,
-            EndReason::Refused(Refusal::Resources(_)) | EndReason::Os { .. } => true,
-            EndReason::Refused(of_host) | EndReason::Rejected(of_host) => {
+            DisconnectReason::Died => !is_here,
+            DisconnectReason::Refused(Refusal::Resources(_)) | DisconnectReason::Os { .. } => true,
+            DisconnectReason::Refused(of_host) | DisconnectReason::Rejected(of_host) => {
                 matches!(of_host, Refusal::User(_) | Refusal::Memory)
             }
             _ => false,
@@ -189,7 +193,7 @@ impl Endpoint {
     }
 
     /// Ends what is under way with a remote whose call here has failed, unless a link may do.
-    fn end_call_here(&mut self, remote: RemoteId, why: EndReason) {
+    fn end_call_here(&mut self, remote: RemoteId, why: DisconnectReason) {
         match self.call_otherwise(remote, why) {
             Ok(call) => self.begin(remote, call),
             Err(why) => self.end_remote(remote, why),
@@ -264,15 +268,15 @@ impl Endpoint {
     fn hear_answers(&mut self) {
         for remote in self.remotes.called() {
             match self.remotes[remote].standing() {
-                Standing::Calling(Call::Here(begun)) => match begun.answer().transpose() {
+                ConnectionState::Calling(Call::Here(begun)) => match begun.answer().transpose() {
                     Some(answer) => self.hear_answer_here(remote, answer),
                     None => self.tell_of_waiting(remote),
                 },
-                Standing::Calling(Call::Again(at)) if self.port.clock.is_over(*at) => {
+                ConnectionState::Calling(Call::Again(at)) if self.port.clock.is_over(*at) => {
                     self.call_again(remote);
                     self.tell_of_waiting(remote);
                 }
-                Standing::Calling(Call::Away(call)) => {
+                ConnectionState::Calling(Call::Away(call)) => {
                     if let Some(opened) = self.port.call_outcome(call) {
                         self.hear_answer_away(remote, opened);
                     }
@@ -302,7 +306,7 @@ impl Endpoint {
         let known = &self.remotes[remote];
         let address = *known.address();
         if known.closed_for(self.port.clock.now()).is_some_and(|time| time >= PATIENCE) {
-            return self.end_remote(remote, EndReason::HungUp(PATIENCE));
+            return self.end_remote(remote, DisconnectReason::HungUp(PATIENCE));
         }
         match self.call_here(&address) {
             Ok(call) => self.begin(remote, call),
@@ -330,7 +334,7 @@ impl Endpoint {
             return None;
         }
         let calls = self.remotes.iter().filter_map(|remote| match remote.standing() {
-            Standing::Calling(Call::Again(at)) => Some(*at),
+            ConnectionState::Calling(Call::Again(at)) => Some(*at),
             _ => None,
         });
         calls.min()
@@ -377,7 +381,10 @@ impl Endpoint {
             self.port.count_malformed();
             return false;
         }
-        !matches!(known.standing(), Standing::Connected | Standing::Ended(EndReason::Malformed))
+        !matches!(
+            known.standing(),
+            ConnectionState::Connected | ConnectionState::Ended(DisconnectReason::Malformed)
+        )
     }
 
     fn take_link(&mut self, remote: RemoteId, arrived: Arrived) {
@@ -392,7 +399,7 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     fn too_short(&mut self, remote: RemoteId, peer: PeerId) {
-        self.remotes[remote].reject(EndReason::Malformed);
+        self.remotes[remote].reject(DisconnectReason::Malformed);
         self.port.count_malformed();
         let gone = self.port.disconnect(peer);
         debug_assert!(gone.is_ok(), "it was connected");
@@ -430,12 +437,14 @@ impl Endpoint {
     fn may_call(&mut self, remote: RemoteId, name: Name) -> Result<(), SetupError> {
         match self.remotes[remote].standing() {
             // Who has forgotten us may call anew; who has lied may not.
-            Standing::Ended(EndReason::Malformed) => Err(SetupError::rejected(Refusal::Unknown)),
-            Standing::Strangers | Standing::Ended(_) => Ok(()),
-            Standing::Calling(Call::Here(_)) if name < self.address.name() => {
+            ConnectionState::Ended(DisconnectReason::Malformed) => {
+                Err(SetupError::rejected(Refusal::Unknown))
+            }
+            ConnectionState::Strangers | ConnectionState::Ended(_) => Ok(()),
+            ConnectionState::Calling(Call::Here(_)) if name < self.address.name() => {
                 Err(SetupError::rejected(Refusal::Taken))
             }
-            Standing::Calling(Call::Here(_) | Call::Again(_)) => {
+            ConnectionState::Calling(Call::Here(_) | Call::Again(_)) => {
                 self.hang_up(remote);
                 Ok(())
             }
@@ -481,7 +490,7 @@ impl Endpoint {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::endpoint::{EndpointOptions, Outgoing};
+    use crate::endpoint::{EndpointOptions, OutgoingMessage};
     use crate::mem::span::Spans;
     use crate::port::config::Spin;
     use std::time::{Duration, Instant};
@@ -490,10 +499,11 @@ mod tests {
     #[test]
     fn who_is_forgotten_is_not_called_any_more() {
         let bytes = Spans::default();
-        let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+        let message =
+            OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
         let options = EndpointOptions::new().spin(Spin::SHARED);
         for options in [options.clone().local(), options.apart()] {
-            let [mut near, far] = [0, 1].map(|_| Endpoint::open_with(&options).unwrap());
+            let [mut near, far] = [0, 1].map(|_| RawEndpoint::open_with(&options).unwrap());
             for _ in 0..2 {
                 let remote = near.remote(&far.address()).unwrap();
                 assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
@@ -512,9 +522,10 @@ mod tests {
     #[test]
     fn who_closes_every_call_for_too_long_is_given_up_with_a_reason() {
         let bytes = Spans::default();
-        let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+        let message =
+            OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
         let options = EndpointOptions::new().spin(Spin::SHARED).local();
-        let [mut near, far] = [0, 1].map(|_| Endpoint::open_with(&options).unwrap());
+        let [mut near, far] = [0, 1].map(|_| RawEndpoint::open_with(&options).unwrap());
         let remote = near.remote(&far.address()).unwrap();
         assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
         near.hang_up(remote);
@@ -524,6 +535,6 @@ mod tests {
         near.begin(remote, call);
         while near.send(remote, &message).is_err_and(|error| error.is_busy()) {}
         assert_eq!(near.send(remote, &message), Err(Fault::Refused.into()));
-        assert_eq!(near.reason(remote), Some(&EndReason::HungUp(PATIENCE)));
+        assert_eq!(near.reason(remote), Some(&DisconnectReason::HungUp(PATIENCE)));
     }
 }

@@ -12,6 +12,7 @@
 //! | `remotes.rs` | the endpoints that this one knows |
 //! | `meet.rs`, `room.rs` | connections that come about meanwhile, and room for them |
 //! | `latest.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
+//! | `owned.rs` | the endpoint of programs that own their buffers, over the raw one |
 //! | `send.rs`, `posted.rs`, `touch.rs` | what a program posts |
 //! | `receive.rs` | what comes |
 //! | `ways.rs` | lanes, rings and memory, as the protocol sees them |
@@ -31,32 +32,46 @@ mod latest;
 mod lease;
 mod links;
 mod meet;
+mod memory_regions;
 mod numbers;
 mod options;
+mod owned;
 mod places;
 mod polls;
 mod posted;
 mod receive;
 mod remotes;
 mod rest;
+mod rma;
 mod room;
 mod send;
 mod stuck;
-mod touch;
 mod ways;
-mod windows;
 
 pub use address::Address;
-pub use ayre_proto::endpoint::{
-    Context, End, Found, REMOTES_MAX, Received, RemoteId, Sent, Spot, TouchKind, Touched, What,
-};
-pub use latest::LatestEnd;
-pub use lease::Lease;
-pub use numbers::RemoteNames;
+pub use ayre_proto::endpoint::{REMOTES_MAX, Received, RemoteId};
 pub use options::EndpointOptions;
-pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
+pub use owned::{Endpoint, Finished, NotPosted, Outcome, Pattern, RequestId};
 
-use crate::error::{EndReason, Fault, SetupError};
+/// Endpoints whose programs vouch for the memory of operations: for skins such as the libfabric
+/// provider.
+#[doc(hidden)]
+pub mod raw {
+    pub use super::latest::LatestFailure;
+    pub use super::lease::Lease;
+    pub use super::memory_regions::{
+        ExposeError, MEMORY_REGION_SPANS_MAX, MEMORY_REGIONS_MAX, MemoryRegion, MemoryRegions,
+    };
+    pub use super::numbers::RemoteNames;
+    pub use super::{OutgoingMessage, PostedReceive, RawEndpoint, RmaUpdate, RmaWrite};
+    pub use crate::mem::span::{SPANS_MAX, Span, Spans};
+    pub use ayre_proto::combine::Comparison;
+    pub use ayre_proto::endpoint::{
+        Completion, CompletionKind, Context, Probed, RemoteAddress, RmaEvent, RmaKind, Sent,
+    };
+}
+
+use crate::error::{DisconnectReason, Fault, SetupError};
 use crate::link::JobKey;
 use crate::log::tell;
 use crate::mem::span::Spans;
@@ -66,23 +81,27 @@ use crate::port::connection::Connection;
 use crate::port::counters::Counters;
 use crate::settings;
 use crate::tuning::Choices;
-use ayre_proto::endpoint::{self as protocol, Protocol};
+use ayre_proto::endpoint::{self as protocol, Completion, Context, Protocol, Sent};
 use ayre_proto::limits::LANE_LINES_MAX;
 use company::Company;
 use kept::Allowance;
+use latest::LatestFailure;
+use lease::Lease;
+use memory_regions::MemoryRegions;
+use numbers::RemoteNames;
 use polls::Polls;
-use remotes::{Remote, Remotes, Standing};
+use remotes::{ConnectionState, Remote, Remotes};
 use rustix::io::Errno;
 use ways::Around;
 
 /// A message to be sent.
-pub type Outgoing = protocol::Outgoing<Spans>;
+pub type OutgoingMessage = protocol::OutgoingMessage<Spans>;
 /// A receive to be posted.
-pub type Receive = protocol::Receive<Spans>;
+pub type PostedReceive = protocol::PostedReceive<Spans>;
 /// A write to be posted.
-pub type Write = protocol::Write<Spans>;
+pub type RmaWrite = protocol::RmaWrite<Spans>;
 /// An update to be posted.
-pub type Update = protocol::Update<Spans>;
+pub type RmaUpdate = protocol::RmaUpdate<Spans>;
 
 /// Polls, of those that find nothing and of the others, between two looks at who calls.
 const POLLS_PER_MEETING: u32 = 512;
@@ -110,9 +129,9 @@ const TAKEN_MAX: usize = 16;
 /// An endpoint; see the module.
 ///
 /// It belongs to one thread at a time. No call blocks unless it says so; what was posted ends while
-/// [`Endpoint::progress`] is called.
+/// [`RawEndpoint::progress`] is called.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct RawEndpoint {
     port: Port,
     address: Address,
     /// What it takes besides addresses to call others of its job, and to be called.
@@ -120,23 +139,23 @@ pub struct Endpoint {
     protocol: Protocol<Spans>,
     allowance: Allowance,
     choices: Choices,
-    windows: Option<Windows>,
+    windows: Option<MemoryRegions>,
     remotes: Remotes,
     polls: Polls,
     company: Company,
-    latest_end: LatestEnd,
-    /// From [`Endpoint::rest`] to [`Endpoint::wake`].
+    latest_end: LatestFailure,
+    /// From [`RawEndpoint::rest`] to [`RawEndpoint::wake`].
     rests: bool,
     /// Tells when the program has not polled for a while, if somebody wants to know.
     lease: Option<Lease>,
 }
 
-impl Endpoint {
-    /// Opens an endpoint that others find at [`Endpoint::address`], as the user's variables say
+impl RawEndpoint {
+    /// Opens an endpoint that others find at [`RawEndpoint::address`], as the user's variables say
     /// ([`EndpointOptions::of_variables`]).
     ///
     /// # Errors
-    /// As [`Endpoint::open_with`].
+    /// As [`RawEndpoint::open_with`].
     pub fn open(spin: Spin) -> Result<Self, SetupError> {
         Self::open_with(&EndpointOptions::of_variables()?.spin(spin))
     }
@@ -162,7 +181,7 @@ impl Endpoint {
             remotes: Remotes::new(),
             polls: Polls::default(),
             company,
-            latest_end: LatestEnd::default(),
+            latest_end: LatestFailure::default(),
             rests: false,
             lease: None,
         })
@@ -187,9 +206,9 @@ impl Endpoint {
 
     /// Why nothing goes to a remote any more; none while something does, or may.
     // spec: ENV-34
-    pub fn reason(&self, remote: RemoteId) -> Option<&EndReason> {
+    pub fn reason(&self, remote: RemoteId) -> Option<&DisconnectReason> {
         match self.remotes.known(remote)?.standing() {
-            Standing::Ended(why) => Some(why),
+            ConnectionState::Ended(why) => Some(why),
             _ => None,
         }
     }
@@ -197,7 +216,7 @@ impl Endpoint {
     /// Why what goes to a remote of this host goes over the network, where it does: the reason for
     /// which memory could not be shared.
     // spec: ENV-38
-    pub fn detour(&self, remote: RemoteId) -> Option<&EndReason> {
+    pub fn detour(&self, remote: RemoteId) -> Option<&DisconnectReason> {
         self.remotes.known(remote)?.detour()
     }
 
@@ -211,14 +230,14 @@ impl Endpoint {
     /// other hosts, and has none, sleeps so where other programs compute on its processor.
     // spec: ENV-5
     #[inline(always)]
-    pub fn progress(&mut self, tell: impl FnMut(End)) -> bool {
+    pub fn progress(&mut self, tell: impl FnMut(Completion)) -> bool {
         !self.finds_nothing() && self.progress_on(tell)
     }
 
-    /// The beginning of [`Endpoint::progress`], for those who poll all the time: whether a call of
-    /// it would be over already. Nothing has come where something came last, nothing waits here,
+    /// The beginning of [`RawEndpoint::progress`], for those who poll all the time: whether a call
+    /// of it would be over already. Nothing has come where something came last, nothing waits here,
     /// and it is not the turn of anything else. Who is told so must not call it for this poll; who
-    /// is not calls [`Endpoint::progress_on`].
+    /// is not calls [`RawEndpoint::progress_on`].
     #[inline(always)]
     pub fn finds_nothing(&mut self) -> bool {
         let idle = self.polls.next_idle();
@@ -236,9 +255,9 @@ impl Endpoint {
         true
     }
 
-    /// The rest of [`Endpoint::progress`].
+    /// The rest of [`RawEndpoint::progress`].
     #[inline(never)]
-    pub fn progress_on(&mut self, mut tell: impl FnMut(End)) -> bool {
+    pub fn progress_on(&mut self, mut tell: impl FnMut(Completion)) -> bool {
         let tell = &mut tell;
         // What has ended before what comes now.
         let mut any = self.protocol.has_ended() && self.tell_ended(tell);
@@ -270,7 +289,7 @@ impl Endpoint {
     /// However much comes where something came last, others are looked at, too.
     // spec: ENV-14
     #[inline(never)]
-    fn look_elsewhere(&mut self, finds: u32, tell: &mut impl FnMut(End)) {
+    fn look_elsewhere(&mut self, finds: u32, tell: &mut impl FnMut(Completion)) {
         self.take_turns(tell);
         if let Some(peer) = self.port.pump() {
             self.take_some(peer.index(), tell);
@@ -332,7 +351,7 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn tell_ended(&mut self, tell: &mut impl FnMut(End)) -> bool {
+    fn tell_ended(&mut self, tell: &mut impl FnMut(Completion)) -> bool {
         self.protocol.tell_ended(tell);
         true
     }
@@ -340,19 +359,19 @@ impl Endpoint {
     /// Takes what has come from the connection where something came last, or from one of those
     /// whose turn it is, and sends what has been waiting for room.
     #[inline(never)]
-    fn poll(&mut self, tell: &mut impl FnMut(End)) -> bool {
+    fn poll(&mut self, tell: &mut impl FnMut(Completion)) -> bool {
         let any = self.take_some(self.polls.hot(), tell);
         self.poll_on(any, tell)
     }
 
     /// The rest of a poll, when something has come where something came last, or has not.
     #[inline(always)]
-    fn poll_on(&mut self, mut any: bool, tell: &mut impl FnMut(End)) -> bool {
+    fn poll_on(&mut self, mut any: bool, tell: &mut impl FnMut(Completion)) -> bool {
         if !any && self.port.peers.count() > 1 {
             any = self.take_turns(tell);
         }
         if self.protocol.waits_for_room() {
-            let mut tell: &mut dyn FnMut(End) = tell;
+            let mut tell: &mut dyn FnMut(Completion) = tell;
             let (protocol, mut around) = self.parts();
             any |= protocol.push_on(&mut around, &mut tell);
         }
@@ -376,7 +395,7 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn take_turns(&mut self, tell: &mut impl FnMut(End)) -> bool {
+    fn take_turns(&mut self, tell: &mut impl FnMut(Completion)) -> bool {
         let turns = if self.company.is_crowded() { TURNS_OF_CROWD } else { TURNS };
         for _ in 0..turns.min(self.port.peers.count()) {
             let turn = self.polls.next_turn(self.port.peers.count());
@@ -408,9 +427,9 @@ impl Endpoint {
         }
     }
 
-    /// What [`Endpoint::progress`] does only now and then, however much comes: hears who calls, who
-    /// has answered, and who has died. For those who know that a program polls seldom. What ends by
-    /// it is told by the next poll.
+    /// What [`RawEndpoint::progress`] does only now and then, however much comes: hears who calls,
+    /// who has answered, and who has died. For those who know that a program polls seldom. What
+    /// ends by it is told by the next poll.
     // spec: ENV-14
     pub fn attend(&mut self) {
         if let Some(lease) = &self.lease {
@@ -430,13 +449,13 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn take_some(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
+    fn take_some(&mut self, index: usize, tell: &mut impl FnMut(Completion)) -> bool {
         self.take_all(index, tell)
     }
 
     /// Takes what has come from a peer, up to a bound.
     #[inline(always)]
-    fn take_all(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
+    fn take_all(&mut self, index: usize, tell: &mut impl FnMut(Completion)) -> bool {
         let mut count = 0;
         while count < TAKEN_MAX && self.take(index, count > 0, tell) {
             count += 1;
@@ -453,13 +472,16 @@ impl Endpoint {
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
             let loss = connection.and_then(|it| it.control().loss());
             if let Some(remote) = self.remotes.connected_at(peer) {
-                let why = match EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
-                    EndReason::Died if self.port.sleep.is_lost() => {
-                        EndReason::Os { call: "epoll_wait", errno: Errno::BADF }
-                    }
-                    EndReason::Died => loss.map_or(EndReason::Died, EndReason::from),
-                    why => why,
-                };
+                let why =
+                    match DisconnectReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
+                        DisconnectReason::Died if self.port.sleep.is_lost() => {
+                            DisconnectReason::Os { call: "epoll_wait", errno: Errno::BADF }
+                        }
+                        DisconnectReason::Died => {
+                            loss.map_or(DisconnectReason::Died, DisconnectReason::from)
+                        }
+                        why => why,
+                    };
                 self.end_remote(remote, why);
             }
             self.remotes.cut_off(peer.index());
@@ -474,7 +496,7 @@ impl Endpoint {
     }
 
     /// Everything that is under way with a remote ends.
-    fn end_remote(&mut self, remote: RemoteId, reason: EndReason) {
+    fn end_remote(&mut self, remote: RemoteId, reason: DisconnectReason) {
         // What it sent before it went can still be received.
         if let Some(peer) = self.remotes.get(remote).and_then(Remote::peer) {
             // One that goes on writing does not make it take longer.

@@ -14,7 +14,7 @@ use crate::port::config::{Config, Spin};
 use crate::port_range::PortRange;
 use crate::settings;
 use crate::settings::choice::{Ethernet, Mode};
-use crate::settings::plan::Plan;
+use crate::settings::plan::FaultPlan;
 use crate::tuning::Tuning;
 use ayre_proto::envelope::LONG_MAX_HERE;
 use std::fmt::Display;
@@ -123,7 +123,7 @@ impl EndpointOptions {
         if let Some(time) = of.get(settings::DEAD_AFTER, death)? {
             options = options.dead_after(time);
         }
-        if let Some(plan) = of.get(settings::FAULTS, str::parse::<Plan>)? {
+        if let Some(plan) = of.get(settings::FAULTS, str::parse::<FaultPlan>)? {
             options = options.faults(plan);
         }
         Ok(options)
@@ -140,7 +140,7 @@ impl EndpointOptions {
         Self { linger, ..self }
     }
 
-    /// By which methods long messages come, instead of what [`crate::tuning::found`] finds.
+    /// By which methods long messages come, instead of what [`crate::tuning::active`] finds.
     // spec: INJ-4
     pub fn tuning(self, tuning: Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
@@ -252,7 +252,7 @@ impl EndpointOptions {
     }
 
     /// Does to what goes to other hosts what a bad network would: for tests.
-    pub fn faults(self, plan: Plan) -> Self {
+    pub fn faults(self, plan: FaultPlan) -> Self {
         self.with(|reach| reach.net = reach.net.clone().faults(plan))
     }
 

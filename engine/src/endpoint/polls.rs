@@ -10,7 +10,7 @@ pub(super) struct Polls {
     idle: u32,
     idle_before: u32,
     /// A poll looks nowhere else than where something came last, but for each of which the number
-    /// has none of these bits: see [`super::Endpoint::look_about`].
+    /// has none of these bits: see [`super::RawEndpoint::look_about`].
     patience: u32,
 }
 

@@ -1,12 +1,12 @@
 //! Receives: posting them, looking for what has come, taking them back.
 use super::ways::Around;
-use super::{Context, End, Endpoint, Receive, RemoteId};
+use super::{Completion, Context, PostedReceive, RawEndpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use crate::mem::span::Spans;
-use ayre_proto::endpoint::Found;
+use ayre_proto::endpoint::Probed;
 use ayre_proto::matching::MessageId;
 
-impl Endpoint {
+impl RawEndpoint {
     /// Posts a receive. The oldest message that it accepts goes into it, now or when it comes.
     ///
     /// # Errors
@@ -15,7 +15,7 @@ impl Endpoint {
     /// many messages that has several spans.
     // spec: ENV-7, ENV-39
     #[inline(always)]
-    pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
+    pub fn receive(&mut self, receive: PostedReceive) -> Result<(), PostError> {
         if receive.source.is_some_and(|source| !self.remotes.knows(source)) {
             return Err(Fault::ForeignHandle.into());
         }
@@ -34,15 +34,15 @@ impl Endpoint {
 
     /// The oldest message that such a receive would take, if one has come; it stays.
     // spec: ENV-7
-    pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Found> {
+    pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Probed> {
         if source.is_some_and(|source| self.remotes.known(source).is_none()) {
             return None;
         }
         self.protocol.find(source, tag)
     }
 
-    /// Keeps a message that was found for [`Endpoint::receive_found`] and [`Endpoint::discard`].
-    /// False where it is gone.
+    /// Keeps a message that was found for [`RawEndpoint::receive_found`] and
+    /// [`RawEndpoint::discard`]. False where it is gone.
     pub fn set_aside(&mut self, is_tagged: bool, id: MessageId) -> bool {
         self.protocol.set_aside(is_tagged, id)
     }
@@ -81,7 +81,7 @@ impl Endpoint {
 
     /// The same, but its end is told at once, behind those that were not told yet.
     // spec: MATCH-9
-    pub fn cancel_now(&mut self, label: u64, mut tell: impl FnMut(End)) -> bool {
+    pub fn cancel_now(&mut self, label: u64, mut tell: impl FnMut(Completion)) -> bool {
         let Some(end) = self.protocol.cancel(label) else { return false };
         if self.protocol.has_ended() {
             self.tell_ended(&mut tell);

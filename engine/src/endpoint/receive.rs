@@ -1,5 +1,5 @@
 //! Taking records from peers' lanes.
-use super::{End, Endpoint};
+use super::{Completion, RawEndpoint};
 use crate::error::Fault;
 use crate::mem::lane::{LaneReceiver, Probe};
 use crate::mem::span::Spans;
@@ -9,9 +9,9 @@ use ayre_proto::endpoint::{Head, OnShort, Origin, Taken};
 use ayre_proto::envelope::{Envelope, SHORT_WORDS};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::touch::TOUCH_WORDS;
+use ayre_proto::rma::RMA_WORDS;
 
-impl Endpoint {
+impl RawEndpoint {
     /// Takes the record at the head of a peer's lane, if there is one; a further one, if it comes
     /// right behind another.
     #[inline(always)]
@@ -19,7 +19,7 @@ impl Endpoint {
         &mut self,
         index: usize,
         is_further: bool,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> bool {
         if let Some(taken) = self.take_line::<false>(index, is_further, tell) {
             return taken;
@@ -30,19 +30,19 @@ impl Endpoint {
             return taken;
         }
         // One copy of all that is not taken most.
-        let mut tell: &mut dyn FnMut(End) = tell;
+        let mut tell: &mut dyn FnMut(Completion) = tell;
         self.take_any(index, &mut tell)
     }
 
     /// The record at the head, if it is a short message of one line, or of several, that a receive
-    /// waits for, or that can be kept: what is taken most. [`Endpoint::take_any`] does the same for
-    /// any record; none says that it has to.
+    /// waits for, or that can be kept: what is taken most. [`RawEndpoint::take_any`] does the same
+    /// for any record; none says that it has to.
     #[inline(always)]
     fn take_line<const SEVERAL: bool>(
         &mut self,
         index: usize,
         is_further: bool,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Option<bool> {
         let Self { port, remotes, protocol, polls, .. } = self;
         let Some(connection) = port.peers.at_mut(index) else { return Some(false) };
@@ -118,7 +118,7 @@ impl Endpoint {
         &mut self,
         index: usize,
         is_further: bool,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Option<bool> {
         self.take_line::<true>(index, is_further, tell)
     }
@@ -137,7 +137,7 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn take_any(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
+    fn take_any(&mut self, index: usize, tell: &mut impl FnMut(Completion)) -> bool {
         let Some(connection) = self.port.peers.at(index) else { return false };
         let Some(found) = connection.messages_in.peek() else { return false };
         let Ok(status) = found else { return self.malformed(index) };
@@ -183,13 +183,13 @@ impl Endpoint {
         &mut self,
         index: usize,
         status: &Status,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Result<Taken, Malformed> {
         let source = self.remotes.of_peer(index).ok_or(Malformed)?;
         debug_assert!(self.remotes.knows(source), "something is taken of it");
         let (protocol, mut around) = self.parts();
         let connection = around.port.peers.at(index).ok_or(Malformed)?;
-        let [_, words @ ..] = connection.messages_in.head::<{ 1 + TOUCH_WORDS }>();
+        let [_, words @ ..] = connection.messages_in.head::<{ 1 + RMA_WORDS }>();
         let len = (status.len as usize).checked_sub(8).ok_or(Malformed)?;
         if status.kind != Kind::GatedMessage {
             return Err(Malformed);

@@ -1,13 +1,13 @@
 //! The endpoints that this one knows: by number, by name and by connection, and how many of them
 //! are called.
 mod remote;
-pub(super) use remote::{Call, Ends, Remote, Standing};
+pub(super) use remote::{Call, ConnectionState, Ends, Remote};
 
 use super::REMOTES_MAX;
 use super::RemoteId;
 use super::address::Address;
 use super::numbers::RemoteNames;
-use crate::error::EndReason;
+use crate::error::DisconnectReason;
 use crate::peer::agreement::Name;
 use ayre_proto::heap;
 use ayre_proto::units::PeerId;
@@ -140,7 +140,7 @@ impl Remotes {
     pub(super) fn forget(&mut self, remote: RemoteId) {
         let known = self.known.remove(remote.index());
         debug_assert_eq!(known.id(), remote, "the number is not stale");
-        debug_assert!(matches!(known.standing(), Standing::Ended(_)), "it has ended");
+        debug_assert!(matches!(known.standing(), ConnectionState::Ended(_)), "it has ended");
         debug_assert!(!self.by_peer.contains(&Some(remote)), "nothing is taken from it");
         let named = self.by_name.remove(&known.address().name());
         debug_assert_eq!(named, Some(remote), "a name has one number");
@@ -172,8 +172,8 @@ impl Remotes {
     /// Those that are neither called nor connected, whether one never was, and since when.
     pub(super) fn unused(&self) -> impl Iterator<Item = (bool, u64, RemoteId)> {
         self.iter().filter_map(|remote| match remote.standing() {
-            Standing::Ended(_) => Some((false, remote.since(), remote.id())),
-            Standing::Strangers => Some((true, remote.since(), remote.id())),
+            ConnectionState::Ended(_) => Some((false, remote.since(), remote.id())),
+            ConnectionState::Strangers => Some((true, remote.since(), remote.id())),
             _ => None,
         })
     }
@@ -190,7 +190,7 @@ impl Remotes {
 
     /// Those that are called.
     pub(super) fn called(&self) -> Vec<RemoteId> {
-        let called = self.iter().filter(|it| matches!(it.standing(), Standing::Calling(_)));
+        let called = self.iter().filter(|it| matches!(it.standing(), ConnectionState::Calling(_)));
         called.map(Remote::id).collect()
     }
 
@@ -221,7 +221,7 @@ impl Remotes {
 
     /// Nothing goes to a remote any more, nor comes from it; it is called no longer. False where
     /// there is none.
-    pub(super) fn end(&mut self, remote: RemoteId, why: EndReason) -> bool {
+    pub(super) fn end(&mut self, remote: RemoteId, why: DisconnectReason) -> bool {
         let since = self.next_serial();
         let Some(known) = self.get_mut(remote) else { return false };
         known.end(since, why);

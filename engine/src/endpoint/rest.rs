@@ -1,6 +1,7 @@
 //! Letting others run, and sleeping until something comes.
-use super::{Address, End, Endpoint, crowd};
+use super::{Address, Completion, RawEndpoint, crowd};
 use crate::mem::fence;
+use crate::net::clock::Deadline;
 use crate::sys::switches::switches;
 use ayre_proto::endpoint::Ways;
 use rustix::fd::BorrowedFd;
@@ -12,7 +13,7 @@ const NAP: Duration = Duration::from_micros(250);
 /// each has looked at a link, which takes longer than to yield, and together the time of some
 /// messages.
 const POLLS_PER_LINKED_YIELD: u32 = 16;
-impl Endpoint {
+impl RawEndpoint {
     /// Can be read when something has come while the endpoint rests.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.port.sleep.as_fd()
@@ -20,15 +21,15 @@ impl Endpoint {
 
     /// Says that the program is about to sleep, so that whoever sends rings. False where something
     /// has come already, or is to be done: then it must not sleep. It ends with the next
-    /// [`Endpoint::wake`]. What is posted meanwhile rings, too, where more is to be done for it or
-    /// its end to be told.
+    /// [`RawEndpoint::wake`]. What is posted meanwhile rings, too, where more is to be done for it
+    /// or its end to be told.
     // spec: ENV-9
-    pub fn rest(&mut self, mut tell: impl FnMut(End)) -> bool {
+    pub fn rest(&mut self, mut tell: impl FnMut(Completion)) -> bool {
         !self.protocol.waits_for_room() && self.lie_down(&mut tell)
     }
 
     /// Rests, even while it waits for room: for naps, which end soon in any case.
-    fn lie_down(&mut self, tell: &mut dyn FnMut(End)) -> bool {
+    fn lie_down(&mut self, tell: &mut dyn FnMut(Completion)) -> bool {
         debug_assert!(!self.rests, "a rest ends before the next one");
         self.port.announce_sleep(true);
         fence::heavy();
@@ -48,7 +49,7 @@ impl Endpoint {
     }
 
     /// Takes from everybody, callers too, what has come. Whether there was anything, or is more.
-    pub(super) fn look_everywhere(&mut self, tell: &mut dyn FnMut(End)) -> bool {
+    pub(super) fn look_everywhere(&mut self, tell: &mut dyn FnMut(Completion)) -> bool {
         let calls = self.remotes.calls();
         self.meet();
         // A caller that has just been answered may have something to send.
@@ -158,8 +159,13 @@ impl Endpoint {
     /// Sleeps until something comes, at most for `timeout`; tells what ends. May return before. The
     /// time passes by the network's clock, and a simulated one's goes no further meanwhile.
     // spec: NET-17
-    pub fn wait(&mut self, timeout: Option<Duration>, mut tell: impl FnMut(End)) {
-        let until = self.port.clock.deadline(timeout);
+    pub fn wait(&mut self, timeout: Option<Duration>, tell: impl FnMut(Completion)) {
+        self.wait_until(self.port.clock.deadline(timeout), tell);
+    }
+
+    /// Waits by a deadline of the port's clock.
+    // spec: NET-17
+    pub(super) fn wait_until(&mut self, until: Option<Deadline>, mut tell: impl FnMut(Completion)) {
         let _waiting = self.port.clock.wait(until);
         if self.rest(&mut tell) {
             let wakes = until.into_iter().chain(self.next_call()).min();

@@ -1,8 +1,8 @@
 //! Room for remotes: which of them make room for others.
-use super::{Endpoint, RemoteId, RemoteNames};
+use super::{RawEndpoint, RemoteId, RemoteNames};
 use crate::error::SetupError;
 
-impl Endpoint {
+impl RawEndpoint {
     /// See [`RemoteNames`].
     pub fn remote_names(&self) -> RemoteNames {
         self.remotes.names().clone()
@@ -75,8 +75,8 @@ impl Endpoint {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::endpoint::{EndpointOptions, Outgoing, Receive};
-    use crate::error::EndReason;
+    use crate::endpoint::{EndpointOptions, OutgoingMessage, PostedReceive};
+    use crate::error::DisconnectReason;
     use crate::error::{Fault, PostError, Refusal};
     use crate::mem::span::Spans;
     use crate::port::config::Spin;
@@ -85,13 +85,13 @@ mod tests {
 
     const POLLS: usize = 1 << 20;
 
-    fn message() -> Outgoing {
+    fn message() -> OutgoingMessage {
         let bytes = Spans::default();
-        Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: true }
+        OutgoingMessage { tag: Some(1), data: None, bytes, context: 0, delivered: true }
     }
 
-    fn receive(source: Option<RemoteId>) -> Receive {
-        Receive { source, tag: Some((1, 0)), into: Spans::default(), context: 1, many: None }
+    fn receive(source: Option<RemoteId>) -> PostedReceive {
+        PostedReceive { source, tag: Some((1, 0)), into: Spans::default(), context: 1, many: None }
     }
 
     /// Of this host, and as if each were on one of its own.
@@ -101,18 +101,21 @@ mod tests {
         [options.local(), away.silence(Duration::from_secs(60))]
     }
 
-    fn open(options: &EndpointOptions) -> Endpoint {
-        Endpoint::open_with(options).unwrap()
+    fn open(options: &EndpointOptions) -> RawEndpoint {
+        RawEndpoint::open_with(options).unwrap()
     }
 
     /// One that knows three others at most.
-    fn narrow(options: &EndpointOptions) -> Endpoint {
+    fn narrow(options: &EndpointOptions) -> RawEndpoint {
         let mut endpoint = open(options);
         endpoint.remotes.narrow(3);
         endpoint
     }
 
-    fn until(sides: [&mut Endpoint; 2], mut is_so: impl FnMut(&mut [&mut Endpoint; 2]) -> bool) {
+    fn until(
+        sides: [&mut RawEndpoint; 2],
+        mut is_so: impl FnMut(&mut [&mut RawEndpoint; 2]) -> bool,
+    ) {
         let mut sides = sides;
         for _ in 0..POLLS {
             if is_so(&mut sides) {
@@ -124,7 +127,7 @@ mod tests {
     }
 
     /// Sends, or is told why not.
-    fn send([from, to]: [&mut Endpoint; 2], remote: RemoteId) -> Result<(), Fault> {
+    fn send([from, to]: [&mut RawEndpoint; 2], remote: RemoteId) -> Result<(), Fault> {
         let mut sent = None;
         until([from, to], |[from, _]| match from.send(remote, &message()) {
             Err(PostError::Busy(_)) => false,
@@ -135,7 +138,7 @@ mod tests {
     }
 
     /// A client whose message has come to the server, which has not received it.
-    fn client(server: &mut Endpoint, options: &EndpointOptions) -> (Endpoint, RemoteId) {
+    fn client(server: &mut RawEndpoint, options: &EndpointOptions) -> (RawEndpoint, RemoteId) {
         let mut client = open(options);
         let to = client.remote(&server.address()).unwrap();
         assert_eq!(send([&mut client, server], to), Ok(()));
@@ -147,14 +150,14 @@ mod tests {
         (client, source.unwrap())
     }
 
-    fn take_all(server: &mut Endpoint) {
+    fn take_all(server: &mut RawEndpoint) {
         while server.find(None, Some((1, 0))).is_some() {
             server.receive(receive(None)).unwrap();
             server.progress(|_| ());
         }
     }
 
-    fn has_ended(server: &mut Endpoint, remote: RemoteId) {
+    fn has_ended(server: &mut RawEndpoint, remote: RemoteId) {
         for _ in 0..POLLS {
             if server.reason(remote).is_some() {
                 return;
@@ -202,7 +205,7 @@ mod tests {
         has_ended(&mut server, unreceived);
         let [awaited, called] = [0, 1].map(|_| open(&options).address());
         let awaited = server.remote(&awaited).unwrap();
-        server.receive(Receive { tag: Some((2, 0)), ..receive(Some(awaited)) }).unwrap();
+        server.receive(PostedReceive { tag: Some((2, 0)), ..receive(Some(awaited)) }).unwrap();
         let never_called = server.remote(&called).unwrap();
         for _ in 0..3 {
             let next = server.remote(&open(&options).address()).unwrap();
@@ -230,7 +233,7 @@ mod tests {
             assert!(matches!(server.remote(&late.address()), Err(SetupError::Exhausted(_))));
             let to = late.remote(&server.address()).unwrap();
             assert_eq!(send([&mut late, &mut server], to), Err(Fault::Refused));
-            assert!(matches!(late.reason(to), Some(EndReason::Refused(Refusal::Full(_)))));
+            assert!(matches!(late.reason(to), Some(DisconnectReason::Refused(Refusal::Full(_)))));
             // One leaves: there is room.
             let (gone, place) = std::mem::replace(&mut clients[1], (late, to));
             drop(gone);

@@ -1,15 +1,15 @@
 //! Messages on their way out.
 use super::ways::push;
-use super::{Endpoint, Outgoing, RemoteId};
+use super::{OutgoingMessage, RawEndpoint, RemoteId};
 use crate::error::PostError;
 use crate::mem::span::Spans;
 use ayre_proto::endpoint::{SHORT_MAX, Sent, Ways};
 use ayre_proto::envelope::{AHEAD_MIN, Envelope};
 use ayre_proto::units::PeerId;
 
-impl Endpoint {
+impl RawEndpoint {
     /// Longest message that leaves at once, its memory included: nothing of it is needed when
-    /// [`Endpoint::send`] returns.
+    /// [`RawEndpoint::send`] returns.
     pub const fn inject_max() -> usize {
         AHEAD_MIN
     }
@@ -25,20 +25,20 @@ impl Endpoint {
     /// operation, or the other one for what was sent.
     // spec: ENV-3, ENV-4, ENV-39
     #[inline]
-    pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
-        let Outgoing { tag, data, ref bytes, delivered, .. } = *message;
+    pub fn send(&mut self, to: RemoteId, message: &OutgoingMessage) -> Result<Sent, PostError> {
+        let OutgoingMessage { tag, data, ref bytes, delivered, .. } = *message;
         if !delivered && let Some(sent) = self.send_at_once(to, (tag, data), bytes) {
-            return sent.map(|()| Sent::Gone);
+            return sent.map(|()| Sent::Completed);
         }
         self.send_any(to, message)
     }
 
     /// Sends a message with this tag and immediate data that need not be delivered, if it is one
     /// that goes short, of one span, and to an endpoint that is connected: what is sent most.
-    /// [`Endpoint::send`] does the same for any message.
+    /// [`RawEndpoint::send`] does the same for any message.
     ///
     /// # Errors
-    /// As [`Endpoint::send`].
+    /// As [`RawEndpoint::send`].
     // spec: ENV-3, ENV-4
     #[inline(always)]
     pub fn send_at_once(
@@ -64,7 +64,7 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn send_any(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
+    fn send_any(&mut self, to: RemoteId, message: &OutgoingMessage) -> Result<Sent, PostError> {
         let peer = self.way_to(to)?;
         let (protocol, mut around) = self.parts();
         protocol.send(&mut around, (to, peer), message)

@@ -2,10 +2,10 @@
 //! memory of other processes.
 use super::RemoteId;
 use super::address::Address;
+use super::memory_regions::MemoryRegions;
 use super::remotes::Remotes;
 use super::stuck::PATIENCE;
-use super::windows::Windows;
-use crate::error::{Busy, EndReason, Fault, PostError};
+use crate::error::{Busy, DisconnectReason, Fault, PostError};
 use crate::log::tell;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Spans;
@@ -52,7 +52,7 @@ impl Memory for Spans {
 pub(super) struct Around<'a> {
     pub(super) port: &'a mut Port,
     pub(super) remotes: &'a mut Remotes,
-    pub(super) windows: &'a Option<Windows>,
+    pub(super) windows: &'a Option<MemoryRegions>,
     pub(super) choices: &'a mut Choices,
     pub(super) own: &'a Address,
     /// It sleeps, so that whatever is put off must wake it.
@@ -60,7 +60,7 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// As [`Windows::perform`], of an endpoint that may have none.
+    /// As [`MemoryRegions::perform`], of an endpoint that may have none.
     #[inline(always)]
     fn perform<T>(
         &self,
@@ -321,7 +321,7 @@ impl Ways for Around<'_> {
     fn shut_out(&mut self, remote: RemoteId) -> bool {
         let Some(known) = self.remotes.get_mut(remote) else { return false };
         debug_assert!(known.shut_out_for().is_none(), "it is shut out once");
-        known.shut_out(EndReason::Flooded);
+        known.shut_out(DisconnectReason::Flooded);
         let is_own = known.address().name() == self.own.name();
         let Some(peer) = known.peer() else { return is_own };
         self.remotes.cut_off(peer.index());
@@ -334,7 +334,7 @@ impl Ways for Around<'_> {
     #[cold]
     fn on_shut_out(&mut self, by: RemoteId) {
         let Some(known) = self.remotes.get_mut(by) else { return };
-        known.shut_out(EndReason::NoMemory);
+        known.shut_out(DisconnectReason::NoMemory);
         if let Some(peer) = known.peer() {
             self.port.end_connection(peer, Fault::NoMemory);
         }

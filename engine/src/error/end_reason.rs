@@ -1,5 +1,5 @@
 //! Why nothing goes to a remote any more.
-use super::tried::{CHECK, Tried};
+use super::tried::{AddressAttempt, CHECK};
 use super::{Fault, Refusal, SetupError};
 use rustix::io::Errno;
 use std::time::Duration;
@@ -11,7 +11,7 @@ const OVERFLOW: u32 = 65534;
 // spec: ENV-34
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum EndReason {
+pub enum DisconnectReason {
     /// Its process has ended, or its endpoint was dropped before it was called.
     #[error("its process has ended")]
     Died,
@@ -45,26 +45,26 @@ pub enum EndReason {
     #[error(
         "it did not answer within {} s at {}; {CHECK}",
         .waited.as_secs_f32(),
-        Tried::in_words(.tried)
+        AddressAttempt::in_words(.tried)
     )]
     Unanswered {
         /// For how long.
         waited: Duration,
         /// Where it was called, and what came of that.
-        tried: Vec<Tried>,
+        tried: Vec<AddressAttempt>,
     },
     /// Another host did not answer the call, and somebody at its address has given a reason,
     /// without proof that it is the remote.
     #[error(
         "it did not answer within {} s at {}, and somebody there said: {why}",
         .waited.as_secs_f32(),
-        Tried::in_words(.tried)
+        AddressAttempt::in_words(.tried)
     )]
     Doubtful {
         /// For how long.
         waited: Duration,
         /// Where it was called, and what came of that.
-        tried: Vec<Tried>,
+        tried: Vec<AddressAttempt>,
         /// The last reason.
         why: Refusal,
     },
@@ -102,7 +102,7 @@ pub enum EndReason {
     Other(String),
 }
 
-impl EndReason {
+impl DisconnectReason {
     /// With which fault what is under way ends, and what is posted is refused.
     pub fn fault(&self) -> Fault {
         match self {
@@ -155,7 +155,7 @@ impl EndReason {
     }
 }
 
-impl From<SetupError> for EndReason {
+impl From<SetupError> for DisconnectReason {
     fn from(error: SetupError) -> Self {
         match error {
             SetupError::Refused { why, .. } => Self::Refused(why),
@@ -177,10 +177,10 @@ mod tests {
     // spec: ERR-10
     #[test]
     fn a_refusal_says_what_to_do_about_it() {
-        let why = |user| EndReason::Rejected(Refusal::User(user)).advice();
+        let why = |user| DisconnectReason::Rejected(Refusal::User(user)).advice();
         assert!(why(1000).contains("same user") && why(OVERFLOW).contains("user namespace"));
         let waited = Duration::from_secs(12);
-        let said = EndReason::Unanswered { waited, tried: vec![Tried::sample(1)] };
+        let said = DisconnectReason::Unanswered { waited, tried: vec![AddressAttempt::sample(1)] };
         for word in ["12 s", "10.0.0.1:7", "no answer", "AYRE_NET", "AYRE_PORTS", "firewalls"] {
             assert!(said.to_string().contains(word), "{said}");
         }

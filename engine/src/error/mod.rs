@@ -2,9 +2,9 @@
 mod end_reason;
 pub(crate) mod tried;
 
-pub use self::end_reason::EndReason;
+pub use self::end_reason::DisconnectReason;
 pub(crate) use self::tried::CHECK;
-pub use self::tried::{Tried, TriedOutcome};
+pub use self::tried::{AddressAttempt, AttemptOutcome};
 use crate::port_range::PortRange;
 pub use ayre_proto::fault::{Fault, Status};
 pub use ayre_proto::refusal::Refusal;
@@ -102,7 +102,7 @@ pub enum ReceiveError {
 
 /// Why two endpoints of different hosts cannot open links to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoLink {
+pub enum LinkMismatch {
     /// One is reached from its own host only.
     #[error(
         "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"
@@ -214,7 +214,7 @@ pub enum SetupError {
         /// Which one.
         peer: String,
         /// The reason.
-        why: NoLink,
+        why: LinkMismatch,
     },
     /// No port of UDP is left of those that the user has chosen.
     #[error(

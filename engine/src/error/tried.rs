@@ -18,7 +18,7 @@ pub(crate) const CHECK: &str = "check that firewalls of both hosts and between t
 // spec: OPEN-32
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tried {
+pub struct AddressAttempt {
     /// The address.
     pub at: SocketAddr,
     /// How often a link was asked for there.
@@ -26,13 +26,13 @@ pub struct Tried {
     /// For how long, since the first time.
     pub time: Duration,
     /// What was heard last.
-    pub outcome: TriedOutcome,
+    pub outcome: AttemptOutcome,
 }
 
 /// What was heard last of an address at which a link was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TriedOutcome {
+pub enum AttemptOutcome {
     /// Nothing.
     Nothing,
     /// Somebody there has answered, and then nothing has come any more.
@@ -52,13 +52,13 @@ pub enum TriedOutcome {
     NotSent(Errno),
 }
 
-impl TriedOutcome {
+impl AttemptOutcome {
     const fn is_nothing(self) -> bool {
         matches!(self, Self::Nothing)
     }
 }
 
-impl fmt::Display for TriedOutcome {
+impl fmt::Display for AttemptOutcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => out.write_str("no answer"),
@@ -92,7 +92,7 @@ fn why_unsent(errno: Errno) -> &'static str {
     }
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for AddressAttempt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, opens, time, outcome } = self;
         match opens {
@@ -104,7 +104,7 @@ impl fmt::Display for Tried {
     }
 }
 
-impl Tried {
+impl AddressAttempt {
     /// Several addresses in words: a few, those first of which something was heard.
     // spec: OPEN-32
     pub fn in_words(tried: &[Self]) -> String {
@@ -120,11 +120,11 @@ impl Tried {
 }
 
 #[cfg(all(test, not(loom)))]
-impl Tried {
+impl AddressAttempt {
     /// For tests: that of a host, of which nothing was heard.
     pub(crate) fn sample(host: u8) -> Self {
         let (at, time) = (([10, 0, 0, host], 7).into(), Duration::from_secs(12));
-        Self { at, opens: 50, time, outcome: TriedOutcome::Nothing }
+        Self { at, opens: 50, time, outcome: AttemptOutcome::Nothing }
     }
 }
 
@@ -135,10 +135,10 @@ mod tests {
     // spec: OPEN-32, ERR-10
     #[test]
     fn a_text_names_a_few_addresses_first_those_of_which_something_was_heard() {
-        let mut all: Vec<_> = (1..=9).map(Tried::sample).collect();
-        all[6].outcome = TriedOutcome::PortClosed;
+        let mut all: Vec<_> = (1..=9).map(AddressAttempt::sample).collect();
+        all[6].outcome = AttemptOutcome::PortClosed;
         all[8].opens = 0;
-        let text = Tried::in_words(&all);
+        let text = AddressAttempt::in_words(&all);
         let told: Vec<_> = text.match_indices(":7 (").map(|(at, _)| &text[at - 1..at]).collect();
         assert_eq!(told, ["7", "1", "2", "3"], "{text}");
         assert!(text.ends_with(", and 5 more"), "{text}");
@@ -150,18 +150,18 @@ mod tests {
     #[test]
     fn each_outcome_is_told_in_plain_words() {
         let by = Some([10, 0, 0, 254].into());
-        let undelivered = |by| TriedOutcome::Undelivered { errno: Errno::HOSTUNREACH, by };
+        let undelivered = |by| AttemptOutcome::Undelivered { errno: Errno::HOSTUNREACH, by };
         for (outcome, words) in [
-            (TriedOutcome::Answered, "has answered"),
-            (TriedOutcome::Refused(Refusal::Key), "different keys"),
-            (TriedOutcome::PortClosed, "port is closed"),
+            (AttemptOutcome::Answered, "has answered"),
+            (AttemptOutcome::Refused(Refusal::Key), "different keys"),
+            (AttemptOutcome::PortClosed, "port is closed"),
             (undelivered(by), "10.0.0.254 says that it does not arrive (ICMP): No route to host"),
             (undelivered(None), "does not arrive (ICMP): No route to host"),
-            (TriedOutcome::NotSent(Errno::NETUNREACH), "it has no route there"),
-            (TriedOutcome::NotSent(Errno::PERM), "its own firewall"),
-            (TriedOutcome::NotSent(Errno::NETDOWN), "the interface is down"),
+            (AttemptOutcome::NotSent(Errno::NETUNREACH), "it has no route there"),
+            (AttemptOutcome::NotSent(Errno::PERM), "its own firewall"),
+            (AttemptOutcome::NotSent(Errno::NETDOWN), "the interface is down"),
         ] {
-            let text = Tried { outcome, ..Tried::sample(1) }.to_string();
+            let text = AddressAttempt { outcome, ..AddressAttempt::sample(1) }.to_string();
             assert!(text.contains(words), "{text}");
         }
     }

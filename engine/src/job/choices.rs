@@ -3,7 +3,7 @@ use crate::error::SetupError;
 use crate::net::chosen::addresses_of_user;
 use crate::settings;
 use crate::settings::choice::{Ethernet, Mode};
-use crate::settings::plan::Plan;
+use crate::settings::plan::FaultPlan;
 
 /// The variables that every launcher hands on.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Choices {
     pub(super) plain: bool,
     pub(super) ethernet: Ethernet,
     /// What is done to what is sent there.
-    pub(super) faults: Option<Plan>,
+    pub(super) faults: Option<FaultPlan>,
 }
 
 impl Choices {

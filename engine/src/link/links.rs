@@ -1,17 +1,17 @@
 //! All links of a port, by the index that the other sides' frames carry, and what becomes of a
 //! datagram.
+mod accept;
 mod calls;
 mod datagrams;
-mod doorstep;
 mod dues;
 mod requests;
 mod slots;
 
 use super::callee::{Callee, Names};
-use super::entrance::Entrance;
+use super::half_open::HalfOpenTable;
 use super::handshake::Protection;
 use super::link_end::LinkEnd;
-use super::opening::{self, Asked, Request};
+use super::opening::{self, OpenAttempt, Request};
 use super::pool::Pool;
 use super::{Pumped, WireCounters};
 use crate::error::SetupError;
@@ -57,7 +57,7 @@ const NO_ANSWER: u64 = Door::PATIENCE;
 #[derive(Debug)]
 enum Slot {
     Free,
-    Asked(Box<Asked>),
+    Asked(Box<OpenAttempt>),
     HalfOpen(Place),
     Open(Box<LinkEnd>),
     /// What the port has asked for has come to nothing, which it has yet to hear.
@@ -132,7 +132,7 @@ pub(crate) struct Links {
     /// Who was heard last, and whose turn it is.
     hot: usize,
     next: usize,
-    pub(super) entrance: Entrance,
+    pub(super) entrance: HalfOpenTable,
     pub(super) arrived: VecDeque<Arrived>,
     pub(super) counters: WireCounters,
     /// The host is to be asked how long datagrams of some link may be.
@@ -158,7 +158,7 @@ impl Links {
     ) -> Result<Self, SetupError> {
         let page = OwnPage::new()?;
         let page_of_peers = PeerPage::new(page.file())?;
-        let entrance = Entrance::new(&identity.protection, chance.number(), now);
+        let entrance = HalfOpenTable::new(&identity.protection, chance.number(), now);
         Ok(Self {
             identity,
             incarnation: chance.number(),

@@ -1,6 +1,6 @@
 //! Looks at the ports of other processes through their windows.
 use super::report::WireReport;
-use super::window::{is_ours, stream, unfiled};
+use super::stats_socket::{is_ours, stream, unfiled};
 use crate::clock::{self, poll_until};
 use crate::error::SetupError;
 use crate::folder::Folder;

@@ -15,13 +15,12 @@ pub(crate) mod callee;
 mod carrier;
 mod doubt;
 pub(crate) mod drive;
-mod entrance;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub(crate) mod fuzzed;
+mod half_open;
 mod handshake;
 mod identity;
-pub(crate) mod keeper;
 pub(crate) mod link_end;
 pub(crate) mod links;
 mod look;
@@ -29,17 +28,17 @@ pub(crate) mod opening;
 pub(crate) mod options;
 mod pcap;
 mod pool;
+pub(crate) mod progress_thread;
 pub(crate) mod report;
 mod seal;
+pub(crate) mod stats_socket;
 mod tried;
 mod ways;
-pub(crate) mod window;
 
 pub(crate) use self::callee::Callee;
 pub(crate) use self::handshake::JobKey;
 use self::handshake::Protection;
 pub(crate) use self::identity::{Fingerprint, StaticKey};
-pub(crate) use self::keeper::Keeper;
 use self::link_end::DATAGRAM_LEAST;
 pub(crate) use self::links::Arrived;
 use self::links::{Identity, Links};
@@ -47,12 +46,13 @@ pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::opening::Unopened;
 use self::opening::{Request, Whom};
 pub use self::options::NetOptions;
+pub(crate) use self::progress_thread::ProgressThread;
 pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport,
 };
 use crate::clock::poll_until;
-use crate::error::{SetupError, Tried};
+use crate::error::{AddressAttempt, SetupError};
 use crate::mem::page::Sleeper;
 use crate::net::clock::{Clock, Deadline};
 use crate::net::datagram::{Inbox, Net};
@@ -421,12 +421,12 @@ impl Wire {
     }
 
     /// See [`Links::tried_of_all`].
-    pub(crate) fn tried_of_all(&self) -> Vec<Tried> {
+    pub(crate) fn tried_of_all(&self) -> Vec<AddressAttempt> {
         self.links.tried_of_all(self.now())
     }
 
     /// See [`Links::tried`].
-    pub(crate) fn tried(&self, index: usize) -> Vec<Tried> {
+    pub(crate) fn tried(&self, index: usize) -> Vec<AddressAttempt> {
         self.links.tried(index, self.now())
     }
 

@@ -7,7 +7,7 @@ use super::callee::{Callee, Pass};
 use super::handshake::{self, Protection};
 use super::seal::{Forged, Keys};
 use super::tried::Fate;
-use crate::error::{CHECK, SetupError, Tried};
+use crate::error::{AddressAttempt, CHECK, SetupError};
 use crate::mem::layout::LaneSizes;
 use crate::net::routes::Way;
 use crate::peer::agreement::{self, Name, checked_sizes};
@@ -148,7 +148,7 @@ impl Request {
 
 /// A link that this port asks for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct OpenAttempt {
     pub(crate) opener: Opener,
     pub(crate) request: Request,
     protection: Protection,
@@ -157,7 +157,7 @@ pub(crate) struct Asked {
     message: Vec<u8>,
 }
 
-impl Asked {
+impl OpenAttempt {
     /// Asks for a link, with this protection, and on the terms of the endpoint that is called.
     // spec: OPEN-30
     pub(crate) fn new(ours: SetUp, request: Request, own: &Protection, now: u64) -> Self {
@@ -277,7 +277,7 @@ pub(crate) enum Unopened {
     Version { theirs: u64, ours: u64 },
     /// Its time is over; the reason that somebody has given, who has not proved who he is; and
     /// what came of each address.
-    InVain { why: Option<Refusal>, tried: Vec<Tried> },
+    InVain { why: Option<Refusal>, tried: Vec<AddressAttempt> },
     /// It was there, and has ended.
     Left,
 }
@@ -286,7 +286,7 @@ impl Unopened {
     /// How an opening has ended, the last reason that was given, and what came of each address.
     pub(crate) fn of(
         (ended, why): (State, Option<Refusal>),
-        tried: Vec<Tried>,
+        tried: Vec<AddressAttempt>,
         is_endpoint: bool,
     ) -> Self {
         match (ended, why) {
@@ -335,11 +335,11 @@ impl Unopened {
             Self::Refused(why) => SetupError::refused(why).of(at),
             Self::Version { theirs, ours } => SetupError::version(theirs, ours).of(at),
             Self::InVain { why: Some(why), tried } => {
-                let tried = Tried::in_words(&tried);
+                let tried = AddressAttempt::in_words(&tried);
                 SetupError::refused(why).of(format!("whoever answers at {tried}"))
             }
             Self::InVain { why: None, tried } => {
-                let tried = Tried::in_words(&tried);
+                let tried = AddressAttempt::in_words(&tried);
                 SetupError::timed_out(format!("a peer at {tried}; {CHECK}"))
             }
             Self::Left => SetupError::peer_left(),
@@ -477,7 +477,7 @@ const fn halves(word: u64) -> [u64; 2] {
 }
 
 /// Whether an opening goes on, and how it ended otherwise.
-pub(crate) fn outcome(asked: &Asked) -> Option<State> {
+pub(crate) fn outcome(asked: &OpenAttempt) -> Option<State> {
     match asked.opener.state() {
         State::Asking => None,
         ended => Some(ended),

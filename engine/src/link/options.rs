@@ -13,7 +13,7 @@ use crate::net::udp::Udp;
 use crate::port_range::PortRange;
 use crate::settings;
 use crate::settings::choice::Ethernet;
-use crate::settings::plan::Plan;
+use crate::settings::plan::FaultPlan;
 use rustix::io::Errno;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -52,7 +52,7 @@ pub struct NetOptions {
     pub(crate) datagram_max: usize,
     silence: Option<Duration>,
     dead_after: Option<Duration>,
-    pub(crate) faults: Option<Plan>,
+    pub(crate) faults: Option<FaultPlan>,
     pub(super) partition: Partition,
     pub(super) capture: Option<PathBuf>,
     pub(super) ethernet: Ethernet,
@@ -212,7 +212,7 @@ impl NetOptions {
 
     /// Does to what this port sends what a bad network would: for tests. Each path has dice of its
     /// own.
-    pub fn faults(mut self, plan: Plan) -> Self {
+    pub fn faults(mut self, plan: FaultPlan) -> Self {
         self.faults = Some(plan);
         self
     }
@@ -346,7 +346,7 @@ impl NetOptions {
         Ok(match self.faults {
             None => net,
             Some(plan) => {
-                let plan = Plan { seed: plan.seed.wrapping_add(index as u64), ..plan };
+                let plan = FaultPlan { seed: plan.seed.wrapping_add(index as u64), ..plan };
                 Box::new(Faults::new(net, plan, self.partition.clone()))
             }
         })

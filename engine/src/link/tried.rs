@@ -1,5 +1,5 @@
 //! What came of each way by which a link was asked for.
-use crate::error::{Refusal, Tried, TriedOutcome};
+use crate::error::{AddressAttempt, AttemptOutcome, Refusal};
 use crate::net::hints::Hint;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -40,15 +40,15 @@ impl Fate {
     }
 
     /// The same of an address of which the network has said this last.
-    pub(crate) fn told(&self, at: SocketAddr, hint: Option<Hint>, now: u64) -> Tried {
+    pub(crate) fn told(&self, at: SocketAddr, hint: Option<Hint>, now: u64) -> AddressAttempt {
         let outcome = match (self.word, hint) {
-            (Some(Word::Answered), _) => TriedOutcome::Answered,
-            (Some(Word::Refused(why)), _) => TriedOutcome::Refused(why),
+            (Some(Word::Answered), _) => AttemptOutcome::Answered,
+            (Some(Word::Refused(why)), _) => AttemptOutcome::Refused(why),
             (None, Some(hint)) => hint.into(),
-            (None, None) => TriedOutcome::Nothing,
+            (None, None) => AttemptOutcome::Nothing,
         };
         let time = if self.opens == 0 { 0 } else { now.saturating_sub(self.since) };
-        Tried { at, opens: self.opens, time: Duration::from_nanos(time), outcome }
+        AddressAttempt { at, opens: self.opens, time: Duration::from_nanos(time), outcome }
     }
 }
 
@@ -66,13 +66,13 @@ mod tests {
     fn what_a_peer_says_is_told_before_what_the_network_says() {
         let mut fate = Fate::default();
         let told = |fate: &Fate, hint| fate.told(AT.into(), hint, 9_000).outcome;
-        assert_eq!(told(&fate, None), TriedOutcome::Nothing);
-        assert_eq!(told(&fate, Some(UNSENT)), TriedOutcome::NotSent(Errno::NETUNREACH));
+        assert_eq!(told(&fate, None), AttemptOutcome::Nothing);
+        assert_eq!(told(&fate, Some(UNSENT)), AttemptOutcome::NotSent(Errno::NETUNREACH));
         fate.refused(Refusal::Key);
         fate.refused(Refusal::Unknown);
-        assert_eq!(told(&fate, Some(UNSENT)), TriedOutcome::Refused(Refusal::Key));
+        assert_eq!(told(&fate, Some(UNSENT)), AttemptOutcome::Refused(Refusal::Key));
         fate.answered();
-        assert_eq!(told(&fate, Some(UNSENT)), TriedOutcome::Answered);
+        assert_eq!(told(&fate, Some(UNSENT)), AttemptOutcome::Answered);
         [4_000, 5_000].into_iter().for_each(|now| fate.ask(now));
         let tried = fate.told(AT.into(), None, 9_000);
         assert_eq!((tried.opens, tried.time), (2, Duration::from_nanos(5_000)));

@@ -77,7 +77,7 @@ pub(crate) fn stands_in(stat: &Stat) -> bool {
 
 /// Where files stand in for the kernel's, and how many bytes are free there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FallbackFolder {
     /// The folder.
     pub path: PathBuf,
     /// Bytes that this user may take.
@@ -86,11 +86,11 @@ pub struct Place {
 
 /// The place where files of memory are made in this process, in place of the kernel's own; none
 /// where it has those, or there is no such place.
-pub fn stand_in_place() -> Option<Place> {
+pub fn fallback_folder() -> Option<FallbackFolder> {
     refusal()?;
     let path = places().into_iter().find(|place| make_in(place, 1).is_ok())?;
     let system = statvfs(&path).ok()?;
-    Some(Place { path, free: system.f_bavail.saturating_mul(system.f_frsize) })
+    Some(FallbackFolder { path, free: system.f_bavail.saturating_mul(system.f_frsize) })
 }
 
 /// Where memory is, if there is such a place; else where files of running programs are.

@@ -1,9 +1,11 @@
 //! Messages by boards: a root that writes its own, and members that read it.
-use super::board::{BOARD, Board, Entry, LINE, PART_MAX, QUARTER, READS, Reading, name_of};
 use super::causes::Causes;
-use super::club::{Club, Clubs};
 use super::content::{Buffer, Kept, copy_of};
+use super::member::{GroupMember, GroupMembers};
 use super::names::port_of;
+use super::shared_log::{
+    BOARD, Entry, LINE, PART_MAX, QUARTER, READS, Reading, SharedLog, name_of,
+};
 use crate::active::outgoing::Outgoing;
 use crate::peer::packet::PacketKind;
 use ayre_proto::group::{Group, Member, Message, Refusal, SEATS_MAX};
@@ -15,14 +17,14 @@ impl Outgoing {
     /// A root that reaches the memory of all others, of more than one, hands its board to those who
     /// have none yet.
     // spec: GRP-25
-    pub(super) fn set_up_board(&mut self, club: &mut Club) {
-        let Club { id, me, machine, board, reading, .. } = club;
+    pub(super) fn set_up_board(&mut self, club: &mut GroupMember) {
+        let GroupMember { id, me, machine, board, reading, .. } = club;
         let view = machine.view();
         if usize::from(view.branches()) < SEATS_MAX || view.members().count() <= 2 {
             return;
         }
         if board.is_none() {
-            *board = Board::new(&mut self.port);
+            *board = SharedLog::new(&mut self.port);
         }
         let Some(board) = board else { return };
         // What the root before had written, nobody lacks any more.
@@ -72,9 +74,10 @@ impl Outgoing {
     #[inline(always)]
     pub(super) fn write_own(&mut self, me: Member, parts: [&[u8]; 3]) -> Result<bool, Refusal> {
         let Self { port, outbound, .. } = self;
-        let clubs: &mut Clubs = outbound.as_mut();
+        let clubs: &mut GroupMembers = outbound.as_mut();
         let has_due = clubs.has_due;
-        let Some(Club { machine, board: Some(board), .. }) = clubs.find(me).filter(|_| !has_due)
+        let Some(GroupMember { machine, board: Some(board), .. }) =
+            clubs.find(me).filter(|_| !has_due)
         else {
             return Ok(false);
         };
@@ -103,9 +106,9 @@ impl Outgoing {
     // spec: GRP-25
     #[inline(never)]
     pub(super) fn take_next(&mut self) -> Option<(PeerId, Range<usize>)> {
-        let Clubs { list, buffer, .. } = self.clubs();
+        let GroupMembers { list, buffer, .. } = self.clubs();
         let (me, machine, reading) = list.iter_mut().find_map(|club| {
-            let Club { me, machine, reading, .. } = &mut **club;
+            let GroupMember { me, machine, reading, .. } = &mut **club;
             let reading = reading.as_mut().filter(|reading| reading.has_news())?;
             Some((*me, machine, reading))
         })?;

@@ -1,9 +1,9 @@
 //! Groups as programs use them.
 use super::PAYLOAD_MAX;
 use super::causes::Causes;
-use super::club::Visit;
 use super::content::{Content, Kept};
 use super::due::Change;
+use super::member::Visit;
 use super::names::{member_at, port_of};
 use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};

@@ -1,8 +1,8 @@
 //! What a group's machine causes: messages to members, and what is to be run here.
-use super::board::{Board, Reading};
 use super::content::{Content, Kept, copy_of};
 use super::due::{Change, Due};
 use super::names::port_of;
+use super::shared_log::{Reading, SharedLog};
 use crate::active::outgoing::Outgoing;
 use crate::settings::choice::Mode;
 use arrayvec::ArrayVec;
@@ -24,7 +24,7 @@ pub(super) struct Causes<'a> {
     pub(super) id: u32,
     pub(super) me: Member,
     pub(super) due: &'a mut VecDeque<Due>,
-    pub(super) board: Option<&'a mut Board>,
+    pub(super) board: Option<&'a mut SharedLog>,
     pub(super) reading: Option<&'a Reading>,
     pub(super) has_ended: bool,
     /// A message of a view has gone to members that have not been offered a board in it.

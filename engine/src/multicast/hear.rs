@@ -1,11 +1,11 @@
 //! What members say, as it comes, and running what groups deliver.
 use super::PAYLOAD_MAX;
-use super::board::{BOARD, READS};
 use super::causes::{Causes, NAMES};
-use super::club::{Club, Clubs, Visit};
 use super::content::{Content, Kept};
 use super::due::{Change, Due, Watchers};
+use super::member::{GroupMember, GroupMembers, Visit};
 use super::names::port_of;
+use super::shared_log::{BOARD, READS};
 use crate::active::outgoing::Outgoing;
 use crate::active::{Extension, LongHead, Messenger};
 use crate::port::Port;
@@ -67,7 +67,8 @@ impl Outgoing {
         (root, me): (Member, Member),
         message: &Message<'_, Kept>,
     ) -> Result<bool, Malformed> {
-        let reads = |club: &mut Club| club.reading.as_ref().is_some_and(|one| one.root == root);
+        let reads =
+            |club: &mut GroupMember| club.reading.as_ref().is_some_and(|one| one.root == root);
         if !self.clubs().find(me).is_some_and(reads) {
             return Ok(false);
         }
@@ -83,7 +84,7 @@ impl Outgoing {
         message: Message<'_, Kept>,
     ) -> Result<(), Malformed> {
         let Self { outbound, port, .. } = &mut *self;
-        let clubs: &mut Clubs = outbound.as_mut();
+        let clubs: &mut GroupMembers = outbound.as_mut();
         if let Some(club) = clubs.addressed(group, to) {
             let me = club.me;
             let from = club.door_or(from, &message);
@@ -116,7 +117,7 @@ fn about_board(said: &[u8]) -> Option<(u32, u32)> {
     (said.len() == 8 && matches!(kind, BOARD | READS)).then_some((group, kind))
 }
 
-impl Club {
+impl GroupMember {
     /// Who says this: an answer of the door is of whom we have asked, whose name we do not know.
     fn door_or(&self, from: Member, message: &Message<'_, Kept>) -> Member {
         let is_answer = matches!(message, Message::Gone | Message::Out | Message::Refused);
@@ -183,7 +184,7 @@ impl<S> Extension<S> for Watchers<S> {
     }
 
     fn is_due(messenger: &Messenger<S>) -> bool {
-        let clubs: &Clubs = messenger.out.outbound.as_ref();
+        let clubs: &GroupMembers = messenger.out.outbound.as_ref();
         clubs.has_boards
     }
 }

@@ -46,22 +46,22 @@
 //!   multicast --> Group, a ticket --> by_board.rs: the board --> handler, where the message lies
 //!   handler <-- buffer <-- by_board.rs, Group takes the ticket <--'
 //! ```
-mod board;
 mod by_board;
 mod calls;
 mod causes;
-mod club;
 mod content;
 mod due;
 mod hear;
+mod member;
 mod names;
+mod shared_log;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use calls::{Membership, MulticastError, MulticastOptions};
-pub(crate) use club::Clubs;
 pub use due::Change;
 pub(crate) use due::Watchers;
+pub(crate) use member::GroupMembers;
 
 /// Bytes of a payload at most, arguments included.
 // spec: GRP-23

@@ -2,7 +2,7 @@
 use super::datagram::{Inbox, Net, NetCounters, Outbox, Tap};
 use super::hints::Hints;
 use super::simulation::FLIGHTS_MAX;
-use crate::settings::plan::Plan;
+use crate::settings::plan::FaultPlan;
 use crate::sync::{AtomicBool, Ordering};
 use ayre_netsim::{self as netsim, Counters, Item, Way};
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ impl Item for Datagram {
 
 impl<N: Net> Faults<N> {
     /// Puts a plan, and a cable, before a network.
-    pub(crate) fn new(inner: N, plan: Plan, partition: Partition) -> Self {
+    pub(crate) fn new(inner: N, plan: FaultPlan, partition: Partition) -> Self {
         Self { inner, partition, way: Way::new(way_of(&plan)), ready: Outbox::new() }
     }
 
@@ -110,7 +110,7 @@ impl<N: Net> Faults<N> {
 }
 
 /// What a way is to do that a plan is for.
-fn way_of(plan: &Plan) -> netsim::Plan {
+fn way_of(plan: &FaultPlan) -> netsim::Plan {
     netsim::Plan {
         loss: plan.loss,
         duplicate: plan.duplicate,

@@ -1,5 +1,5 @@
 //! What the network says of addresses beside datagrams, by ICMP or by an error of a call.
-use crate::error::TriedOutcome;
+use crate::error::AttemptOutcome;
 use rustix::io::Errno;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +83,7 @@ fn place(known: &[(IpAddr, u16, Hint)], at: SocketAddr) -> Option<usize> {
     known.iter().position(|(ip, port, _)| (*ip, *port) == (at.ip(), at.port()))
 }
 
-impl From<Hint> for TriedOutcome {
+impl From<Hint> for AttemptOutcome {
     fn from(hint: Hint) -> Self {
         match hint {
             Hint::PortClosed => Self::PortClosed,

@@ -9,10 +9,10 @@
 //! It needs the right to open packet sockets (CAP_NET_RAW), and frames reach hosts of the same
 //! Ethernet only. Addresses stay those of IP and UDP, so that a link does not notice; see spec/92
 //! for the format.
-mod ears;
+mod filter;
 mod frames;
+mod reachability;
 mod ring;
-mod sieve;
 
 use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use super::hints::Hints;
@@ -26,8 +26,8 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use ears::Ears;
 use frames::{BATCH_MAX, Fate, Frames, Look, QUESTION_BYTES};
+use reachability::Reachability;
 use ring::SLOTS;
 
 /// Datagrams from which on a train goes by UDP: the system takes and gives it whole, in the time of
@@ -73,7 +73,7 @@ fn sixth(address: IpAddr) -> Ipv6Addr {
 pub(crate) struct Packet {
     udp: Udp,
     beside: Beside,
-    ears: Ears,
+    ears: Reachability,
     /// Can be read when either socket can.
     epoll: Descriptor,
     /// What came last came as a frame.
@@ -139,7 +139,7 @@ impl Packet {
         Ok(Self {
             udp,
             beside,
-            ears: Ears::default(),
+            ears: Reachability::default(),
             epoll,
             by_frame: false,
             looked_at: 0,
@@ -172,7 +172,7 @@ impl Packet {
     #[cold]
     fn begin_anew(&mut self) {
         assert!(self.has_frames(), "only frames have the address in them");
-        (self.beside, self.ears) = (Beside::Later { has_come: false }, Ears::default());
+        (self.beside, self.ears) = (Beside::Later { has_come: false }, Reachability::default());
         self.by_frame = false;
     }
 

@@ -1,5 +1,5 @@
 //! Why nothing is heard of a peer any more.
-use crate::error::EndReason;
+use crate::error::DisconnectReason;
 use std::time::Duration;
 
 /// Why a link has ended that neither side has left.
@@ -15,7 +15,7 @@ pub(crate) enum Loss {
     Forgotten,
 }
 
-impl From<Loss> for EndReason {
+impl From<Loss> for DisconnectReason {
     fn from(loss: Loss) -> Self {
         match loss {
             Loss::Silent(time) => Self::Silent(time),

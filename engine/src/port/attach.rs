@@ -6,13 +6,13 @@ use crate::error::{Fault, SetupError};
 use crate::link::Wire;
 use crate::link::callee::Callee;
 use crate::link::drive::drive;
-use crate::link::keeper::{Keeper, Kept, Tended};
 use crate::link::link_end::DATAGRAM_LEAST;
 use crate::link::links::{Arrived, Identity};
 use crate::link::opening::{NO_NUMBER, Unopened, Whom};
 use crate::link::options::{Kind, NetOptions};
+use crate::link::progress_thread::{Kept, ProgressThread, Serviced};
 use crate::link::report::Owner;
-use crate::link::window::Window;
+use crate::link::stats_socket::StatsSocket;
 use crate::log::tell;
 use crate::net::clock::{Clock, Deadline};
 use crate::port::Port;
@@ -102,25 +102,25 @@ impl Port {
         Ok(())
     }
 
-    fn keeper(&self, clock: &Clock, interval: Duration) -> Result<Keeper, SetupError> {
-        let tended = Tended {
+    fn keeper(&self, clock: &Clock, interval: Duration) -> Result<ProgressThread, SetupError> {
+        let tended = Serviced {
             wire: self.remote.shared().clone(),
             page: self.page.clone(),
             own_bell: self.sleep.bell().clone(),
         };
         if let Clock::Simulated(seat) = clock {
-            return Ok(Keeper::of_seat(seat, tended));
+            return Ok(ProgressThread::of_seat(seat, tended));
         }
         let kept = Kept {
             tended,
             owner: Owner::this(self.id),
             // An endpoint leaves no files behind, however it ends.
             window: match self.config.name {
-                None => Window::open(self.identity),
-                Some(_) => Window::open_unfiled(self.identity),
+                None => StatsSocket::open(self.identity),
+                Some(_) => StatsSocket::open_unfiled(self.identity),
             },
         };
-        Keeper::start(kept, interval)
+        ProgressThread::start(kept, interval)
     }
 
     /// Connects to the port of another host that is found at these addresses, waiting until it

@@ -3,7 +3,7 @@
 //! Until the release nothing moves; at the release either all operations are posted, in the order
 //! in which they were prepared, or none (FORTH prototype: descriptors with a start flag).
 use super::executor::DirectEnd;
-use super::options::{Options, Source};
+use super::options::{PostOptions, PutSource};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::region::RemoteRegion;
 use crate::port::Port;
@@ -22,13 +22,13 @@ pub struct Batch<'a> {
 #[derive(Debug)]
 struct Entry<'a> {
     work: Work<'a>,
-    options: Options,
+    options: PostOptions,
 }
 
 // spec: BATCH-3
 #[derive(Clone, Copy, Debug)]
 enum Work<'a> {
-    Put { to: &'a RemoteRegion, offset: u64, from: Source<'a> },
+    Put { to: &'a RemoteRegion, offset: u64, from: PutSource<'a> },
     Immediate { to: &'a RemoteRegion, offset: u64, value: u64 },
     Atomic { on: &'a RemoteRegion, offset: u64, atomic: Atomic },
     Notify,
@@ -45,8 +45,8 @@ impl<'a> Batch<'a> {
         &mut self,
         to: &'a RemoteRegion,
         offset: u64,
-        from: impl Into<Source<'a>>,
-        options: Options,
+        from: impl Into<PutSource<'a>>,
+        options: PostOptions,
     ) -> &mut Self {
         self.push(Work::Put { to, offset, from: from.into() }, options)
     }
@@ -57,7 +57,7 @@ impl<'a> Batch<'a> {
         to: &'a RemoteRegion,
         offset: u64,
         value: u64,
-        options: Options,
+        options: PostOptions,
     ) -> &mut Self {
         self.push(Work::Immediate { to, offset, value }, options)
     }
@@ -68,13 +68,13 @@ impl<'a> Batch<'a> {
         on: &'a RemoteRegion,
         offset: u64,
         atomic: Atomic,
-        options: Options,
+        options: PostOptions,
     ) -> &mut Self {
         self.push(Work::Atomic { on, offset, atomic }, options)
     }
 
     /// Prepares a notification put.
-    pub fn notify(&mut self, options: Options) -> &mut Self {
+    pub fn notify(&mut self, options: PostOptions) -> &mut Self {
         self.push(Work::Notify, options)
     }
 
@@ -89,7 +89,7 @@ impl<'a> Batch<'a> {
     }
 
     // spec: BATCH-1
-    fn push(&mut self, work: Work<'a>, options: Options) -> &mut Self {
+    fn push(&mut self, work: Work<'a>, options: PostOptions) -> &mut Self {
         self.entries.push(Entry { work, options });
         self
     }
@@ -114,7 +114,7 @@ impl Entry<'_> {
             Work::Notify => (Action::Notify, 0, 0),
         };
         let key = self.memory().map_or(super::ops::NO_KEY, |memory| memory.key);
-        let Options { classes, tag, value } = self.options;
+        let PostOptions { classes, tag, value } = self.options;
         Command { action, classes, tag, value, claim: Claim { key, offset, len } }
     }
 }
@@ -166,7 +166,7 @@ impl Port {
         if let Some(why) = connection.ended {
             return Err(why);
         }
-        if let Work::Put { from: Source::Region(slice), .. } = entry.work {
+        if let Work::Put { from: PutSource::Region(slice), .. } = entry.work {
             self.own(&slice)?;
         }
         let Some(memory) = entry.memory() else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! The port's side of links between endpoints, of which nothing waits: an endpoint calls, looks
 //! whether it was answered, and takes the links that others have opened.
 use super::attach::BegunLink;
-use crate::error::{SetupError, Tried};
+use crate::error::{AddressAttempt, SetupError};
 use crate::link::callee::Callee;
 use crate::link::links::Arrived;
 use crate::link::opening::{Unopened, Whom};
@@ -60,7 +60,7 @@ impl Port {
     }
 
     /// What has come of each address of a call so far.
-    pub(crate) fn tried(&self, call: &BegunLink) -> Vec<Tried> {
+    pub(crate) fn tried(&self, call: &BegunLink) -> Vec<AddressAttempt> {
         self.remote.wire().map_or_else(Vec::new, |wire| wire.tried(call.index))
     }
 

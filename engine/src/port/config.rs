@@ -74,7 +74,7 @@ impl Config {
         self
     }
 
-    /// By which methods many bytes are moved, instead of what [`crate::tuning::found`] finds.
+    /// By which methods many bytes are moved, instead of what [`crate::tuning::active`] finds.
     // spec: INJ-4
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.tuning = Some(Arc::new(tuning));

@@ -1,5 +1,5 @@
 //! Locks and epochs on words of shared memory.
-use super::options::Options;
+use super::options::PostOptions;
 use crate::error::{Fault, PostError};
 use crate::mem::region::RemoteRegion;
 use crate::port::Port;
@@ -16,12 +16,12 @@ pub struct Lock<'a> {
     word: &'a RemoteRegion,
     offset: u64,
     processes: u32,
-    held: Option<Hold>,
+    held: Option<LockMode>,
 }
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum LockMode {
     /// With any number of others.
     Shared,
     /// Alone.
@@ -37,7 +37,7 @@ impl<'a> Lock<'a> {
     }
 
     /// How this process holds it.
-    pub const fn held(&self) -> Option<Hold> {
+    pub const fn held(&self) -> Option<LockMode> {
         self.held
     }
 
@@ -46,13 +46,13 @@ impl<'a> Lock<'a> {
     /// # Errors
     /// As [`Port::fetch`].
     // spec: LOCK-2, LOCK-3
-    pub fn try_lock(&mut self, port: &mut Port, hold: Hold) -> Result<bool, PostError> {
+    pub fn try_lock(&mut self, port: &mut Port, hold: LockMode) -> Result<bool, PostError> {
         if self.held.is_some() {
             return Ok(false);
         }
         let step = match hold {
-            Hold::Shared => lock::lock_shared(self.processes),
-            Hold::Exclusive => lock::lock_exclusive(self.processes),
+            LockMode::Shared => lock::lock_shared(self.processes),
+            LockMode::Exclusive => lock::lock_exclusive(self.processes),
         };
         let taken = self.step(port, step)?.success;
         if taken {
@@ -67,7 +67,7 @@ impl<'a> Lock<'a> {
     /// # Errors
     /// Faults as [`Port::fetch`]; [`Fault::Malformed`] where this handle holds it already, which
     /// would never end.
-    pub fn lock(&mut self, port: &mut Port, hold: Hold) -> Result<(), Fault> {
+    pub fn lock(&mut self, port: &mut Port, hold: LockMode) -> Result<(), Fault> {
         if self.held.is_some() {
             return Err(Fault::Malformed);
         }
@@ -94,8 +94,8 @@ impl<'a> Lock<'a> {
         let hold = self.held.ok_or(Fault::Malformed)?;
         port.flush(self.word.peer())?;
         let step = match hold {
-            Hold::Shared => lock::unlock_shared(),
-            Hold::Exclusive => lock::unlock_exclusive(self.processes),
+            LockMode::Shared => lock::unlock_shared(),
+            LockMode::Exclusive => lock::unlock_exclusive(self.processes),
         };
         self.step(port, step)?;
         self.held = None;
@@ -103,7 +103,7 @@ impl<'a> Lock<'a> {
     }
 
     fn step(&self, port: &mut Port, step: Atomic) -> Result<Fetched, PostError> {
-        port.fetch(self.word, self.offset, step, Options::new())
+        port.fetch(self.word, self.offset, step, PostOptions::new())
     }
 }
 
@@ -123,5 +123,5 @@ pub fn try_epoch_step(
     if step == EpochStep::Complete {
         port.flush(word.peer())?;
     }
-    port.fetch(word, offset, step.atomic(), Options::new())
+    port.fetch(word, offset, step.atomic(), PostOptions::new())
 }

@@ -8,7 +8,7 @@ use crate::link::opening::Unopened;
 use crate::link::options::NetOptions;
 use crate::net::simulation::Simulation;
 use crate::port::Port;
-use crate::settings::plan::Plan;
+use crate::settings::plan::FaultPlan;
 use std::net::SocketAddr;
 
 impl Simulation {
@@ -73,7 +73,8 @@ fn options_of(options: &NetOptions, index: usize) -> NetOptions {
     let mut options = options.clone();
     // Each address of a port has the next seed.
     let step = (index * options.at.len().max(1)) as u64;
-    options.faults = options.faults.map(|plan| Plan { seed: plan.seed.wrapping_add(step), ..plan });
+    options.faults =
+        options.faults.map(|plan| FaultPlan { seed: plan.seed.wrapping_add(step), ..plan });
     options
 }
 

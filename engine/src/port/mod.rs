@@ -43,7 +43,7 @@ use self::setup::Doors;
 use self::turns::Turns;
 use self::wait::Sleep;
 use crate::depot::memo::Memo;
-use crate::error::{EndReason, Fault, SetupError};
+use crate::error::{DisconnectReason, Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::OwnPage;
 use crate::net::clock::Clock;
@@ -118,7 +118,7 @@ impl Port {
         }
         crate::mem::fence::expedited();
         if config.tuning.is_none() {
-            config = config.tuning(crate::tuning::found()?.tuning);
+            config = config.tuning(crate::tuning::active()?.tuning);
         }
         Ok(Self {
             id: PeerId(config.rank),
@@ -232,7 +232,7 @@ impl Port {
 
     fn tell_end(&self, peer: PeerId, why: Fault, loss: Option<Loss>) {
         let peer = peer.index();
-        match loss.map(EndReason::from) {
+        match loss.map(DisconnectReason::from) {
             // Endpoints tell that themselves.
             Some(reason) if self.config.name.is_none() => {
                 tell!(WARN, "peer {peer}: {reason}{}", reason.advice());

@@ -5,7 +5,7 @@
 use super::executor::Executor;
 use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
 use super::mediated::Order;
-use super::options::{Destination, LocalSlice, Options, Source};
+use super::options::{GetDestination, LocalSlice, PostOptions, PutSource};
 use super::posted::Posted;
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::map::Mapping;
@@ -59,12 +59,14 @@ impl Port {
         &mut self,
         to: &RemoteRegion,
         offset: u64,
-        from: impl Into<Source<'a>>,
-        options: Options,
+        from: impl Into<PutSource<'a>>,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let posted = match from.into() {
-            Source::Bytes(bytes) => self.post(to, offset, Action::Put, Outgoing(bytes), options)?,
-            Source::Region(slice) => {
+            PutSource::Bytes(bytes) => {
+                self.post(to, offset, Action::Put, Outgoing(bytes), options)?
+            }
+            PutSource::Region(slice) => {
                 let (buffer, shape) = (self.source(slice.into())?, Shape::contiguous(slice.len));
                 self.post(to, offset, Action::Put, Transfer { buffer, shape }, options)?
             }
@@ -83,9 +85,9 @@ impl Port {
         &mut self,
         to: &RemoteRegion,
         offset: u64,
-        from: impl Into<Source<'a>>,
+        from: impl Into<PutSource<'a>>,
         rows: Strided,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let (from, shape) = (from.into(), Shape::from(rows));
         check_rows(&shape, shape.remote_stride, from.len())?;
@@ -109,14 +111,14 @@ impl Port {
         &mut self,
         from: &RemoteRegion,
         offset: u64,
-        into: impl Into<Destination<'a>>,
-        options: Options,
+        into: impl Into<GetDestination<'a>>,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         match into.into() {
-            Destination::Bytes(bytes) => {
+            GetDestination::Bytes(bytes) => {
                 self.post(from, offset, Action::Get, Incoming(bytes), options)?.landed()
             }
-            Destination::Region(slice) => {
+            GetDestination::Region(slice) => {
                 let (buffer, shape) =
                     (self.destination(slice.into())?, Shape::contiguous(slice.len));
                 let transfer = Transfer { buffer, shape };
@@ -136,13 +138,13 @@ impl Port {
         &mut self,
         from: &RemoteRegion,
         offset: u64,
-        into: impl Into<Destination<'a>>,
+        into: impl Into<GetDestination<'a>>,
         rows: Strided,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let (into, shape) = (into.into(), Shape::from(rows));
         check_rows(&shape, shape.local_stride, into.len())?;
-        let waits = matches!(into, Destination::Bytes(_));
+        let waits = matches!(into, GetDestination::Bytes(_));
         let transfer = Transfer { buffer: self.destination(into)?, shape };
         let posted = self.post(from, offset, Action::Get, transfer, options)?;
         if waits { posted.landed() } else { Ok(posted.ticket) }
@@ -160,7 +162,7 @@ impl Port {
         to: &RemoteRegion,
         offset: u64,
         value: u64,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let action = Action::Immediate(value);
         Ok(self.post(to, offset, action, Carried(8), options)?.ticket)
@@ -172,7 +174,7 @@ impl Port {
     /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`]. Never blocks.
     // spec: NPUT-1, NPUT-2
     #[inline(always)]
-    pub fn notify(&mut self, peer: PeerId, options: Options) -> Result<Ticket, PostError> {
+    pub fn notify(&mut self, peer: PeerId, options: PostOptions) -> Result<Ticket, PostError> {
         let command = command(Action::Notify, Claim { key: NO_KEY, offset: 0, len: 0 }, options);
         Ok(self.dispatch(peer, command, NOWHERE, None, Carried(0))?.ticket)
     }
@@ -188,7 +190,7 @@ impl Port {
         on: &RemoteRegion,
         offset: u64,
         atomic: Atomic,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Ticket, PostError> {
         let local = Carried(atomic.width.bytes());
         Ok(self.post(on, offset, Action::Atomic(atomic), local, options)?.ticket)
@@ -206,7 +208,7 @@ impl Port {
         on: &RemoteRegion,
         offset: u64,
         atomic: Atomic,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Fetched, PostError> {
         let local = Carried(atomic.width.bytes());
         let posted = self.post(on, offset, Action::Fetch(atomic), local, options)?;
@@ -226,7 +228,7 @@ impl Port {
         add: u64,
     ) -> Result<u64, PostError> {
         let atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: add, compare: 0 };
-        Ok(self.fetch(on, offset, atomic, Options::new())?.value)
+        Ok(self.fetch(on, offset, atomic, PostOptions::new())?.value)
     }
 
     /// Stores `new` into a 64-bit word if it holds `expected`; returns the old value and whether.
@@ -247,7 +249,7 @@ impl Port {
             operand: new,
             compare: expected,
         };
-        self.fetch(on, offset, atomic, Options::new())
+        self.fetch(on, offset, atomic, PostOptions::new())
     }
 
     /// Fetch-compare-and-add: if the 64-bit word is at most `compare`, in two's complement, adds
@@ -270,7 +272,7 @@ impl Port {
             operand: add as u64,
             compare: compare as u64,
         };
-        self.fetch(on, offset, atomic, Options::new())
+        self.fetch(on, offset, atomic, PostOptions::new())
     }
 
     /// Waits until everything posted to a peer has ended there, and says how it went: the first
@@ -296,10 +298,10 @@ impl Port {
     }
 
     #[inline(always)]
-    fn source<'a>(&self, from: Source<'a>) -> Result<Buffer<'a>, Fault> {
+    fn source<'a>(&self, from: PutSource<'a>) -> Result<Buffer<'a>, Fault> {
         match from {
-            Source::Bytes(bytes) => Ok(Buffer::Out(bytes)),
-            Source::Region(slice) => {
+            PutSource::Bytes(bytes) => Ok(Buffer::Out(bytes)),
+            PutSource::Region(slice) => {
                 let region = self.own(&slice)?;
                 Ok(Buffer::OutRegion(region, slice.offset))
             }
@@ -307,10 +309,10 @@ impl Port {
     }
 
     #[inline(always)]
-    fn destination<'a>(&self, into: Destination<'a>) -> Result<Buffer<'a>, Fault> {
+    fn destination<'a>(&self, into: GetDestination<'a>) -> Result<Buffer<'a>, Fault> {
         match into {
-            Destination::Bytes(bytes) => Ok(Buffer::In(bytes)),
-            Destination::Region(slice) => {
+            GetDestination::Bytes(bytes) => Ok(Buffer::In(bytes)),
+            GetDestination::Region(slice) => {
                 let region = self.own(&slice)?;
                 Ok(Buffer::InRegion(region, slice.offset))
             }
@@ -335,7 +337,7 @@ impl Port {
         offset: u64,
         action: Action,
         local: impl Local,
-        options: Options,
+        options: PostOptions,
     ) -> Result<Posted, PostError> {
         if self.connection(on.peer)?.identity != on.connection {
             return Err(Fault::ForeignHandle.into());
@@ -403,8 +405,8 @@ impl Posted {
 pub(crate) const NO_KEY: Key = Key { slot: 0, generation: 0 };
 
 #[inline(always)]
-fn command(action: Action, claim: Claim, options: Options) -> Command {
-    let Options { classes, tag, value } = options;
+fn command(action: Action, claim: Claim, options: PostOptions) -> Command {
+    let PostOptions { classes, tag, value } = options;
     Command { action, classes, tag, value, claim }
 }
 

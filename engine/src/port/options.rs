@@ -4,13 +4,13 @@ use ayre_proto::notify::Classes;
 
 /// Choices of one operation: which notifications it raises and what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct PostOptions {
     pub(crate) classes: Classes,
     pub(crate) tag: u32,
     pub(crate) value: u64,
 }
 
-impl Options {
+impl PostOptions {
     /// No notification.
     pub const fn new() -> Self {
         Self { classes: Classes::empty(), tag: 0, value: 0 }
@@ -50,7 +50,7 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for PostOptions {
     fn default() -> Self {
         Self::new()
     }
@@ -83,7 +83,7 @@ impl Region {
 
 /// Where a put takes its data.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum PutSource<'a> {
     /// Private memory.
     Bytes(&'a [u8]),
     /// Registered memory.
@@ -92,62 +92,62 @@ pub enum Source<'a> {
 
 /// Where a get leaves its data.
 #[derive(Debug)]
-pub enum Destination<'a> {
+pub enum GetDestination<'a> {
     /// Private memory: the call returns when the data is there.
     Bytes(&'a mut [u8]),
     /// Registered memory: the call does not wait.
     Region(LocalSlice<'a>),
 }
 
-impl<'a> From<&'a [u8]> for Source<'a> {
+impl<'a> From<&'a [u8]> for PutSource<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a, const N: usize> From<&'a [u8; N]> for Source<'a> {
+impl<'a, const N: usize> From<&'a [u8; N]> for PutSource<'a> {
     fn from(bytes: &'a [u8; N]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a Vec<u8>> for Source<'a> {
+impl<'a> From<&'a Vec<u8>> for PutSource<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<LocalSlice<'a>> for Source<'a> {
+impl<'a> From<LocalSlice<'a>> for PutSource<'a> {
     fn from(slice: LocalSlice<'a>) -> Self {
         Self::Region(slice)
     }
 }
 
-impl<'a> From<&'a mut [u8]> for Destination<'a> {
+impl<'a> From<&'a mut [u8]> for GetDestination<'a> {
     fn from(bytes: &'a mut [u8]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a, const N: usize> From<&'a mut [u8; N]> for Destination<'a> {
+impl<'a, const N: usize> From<&'a mut [u8; N]> for GetDestination<'a> {
     fn from(bytes: &'a mut [u8; N]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a mut Vec<u8>> for Destination<'a> {
+impl<'a> From<&'a mut Vec<u8>> for GetDestination<'a> {
     fn from(bytes: &'a mut Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<LocalSlice<'a>> for Destination<'a> {
+impl<'a> From<LocalSlice<'a>> for GetDestination<'a> {
     fn from(slice: LocalSlice<'a>) -> Self {
         Self::Region(slice)
     }
 }
 
-impl Source<'_> {
+impl PutSource<'_> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -156,7 +156,7 @@ impl Source<'_> {
     }
 }
 
-impl Destination<'_> {
+impl GetDestination<'_> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,

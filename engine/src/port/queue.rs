@@ -14,7 +14,7 @@ use crate::mem::map::Mapping;
 use crate::mem::queue::{file_len, lane, record_max};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
-use crate::port::turns::{Rota, Streak};
+use crate::port::turns::{PollOrder, Streak};
 use crate::sys::descriptor::Descriptor;
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
@@ -29,7 +29,7 @@ use std::time::Duration;
 pub struct Queue {
     lines: u32,
     producers: Vec<Producer>,
-    rota: Rota,
+    rota: PollOrder,
     port: u64,
 }
 
@@ -76,7 +76,7 @@ impl Queue {
     /// many turns as there are producers always reach each of them.
     fn keep(&mut self, stays: impl FnMut(&Producer) -> bool) {
         self.producers.retain(stays);
-        self.rota = Rota::default();
+        self.rota = PollOrder::default();
     }
 }
 
@@ -110,7 +110,7 @@ impl Port {
         let lines = capacity.div_ceil(LINE_PAYLOAD).max(LANE_LINES_MIN);
         debug_assert!(lines <= LANE_LINES_MAX, "the longest capacity fits the longest lane");
         let lines = lines as u32;
-        Ok(Queue { lines, producers: Vec::new(), rota: Rota::default(), port: self.identity })
+        Ok(Queue { lines, producers: Vec::new(), rota: PollOrder::default(), port: self.identity })
     }
 
     /// Lets a peer enqueue, under a name; the peer takes it with [`Port::accept_queue`].

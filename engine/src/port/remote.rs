@@ -1,8 +1,8 @@
 //! The port's way to other hosts: its wire, once it is open to them, and what looks after that.
-use crate::error::{CHECK, SetupError, Tried};
+use crate::error::{AddressAttempt, CHECK, SetupError};
 use crate::link::callee::Names;
 use crate::link::links::Arrived;
-use crate::link::{Keeper, Wire, lock};
+use crate::link::{ProgressThread, Wire, lock};
 use crate::net::alarm::Alarm;
 use crate::sync::{AtomicBool, Ordering};
 use ayre_proto::units::PeerId;
@@ -17,7 +17,7 @@ pub(crate) type SharedWire = Arc<OnceLock<Mutex<Wire>>>;
 pub(crate) struct Remote {
     wire: SharedWire,
     /// Pumps the wire while the program does not.
-    keeper: Option<Keeper>,
+    keeper: Option<ProgressThread>,
     /// Wakes an endpoint that rests.
     alarm: Option<Alarm>,
     /// Whether any of its connections has something to take on its control channel.
@@ -57,7 +57,7 @@ impl Remote {
     }
 
     /// The port is open to other hosts from here on.
-    pub(super) fn open(&mut self, wire: Wire, keeper: Keeper) {
+    pub(super) fn open(&mut self, wire: Wire, keeper: ProgressThread) {
         debug_assert!(self.keeper.is_none(), "it opens once");
         self.keeper = Some(keeper);
         let set = self.wire.set(wire.into());
@@ -178,7 +178,7 @@ impl Remote {
     #[cold]
     pub(crate) fn unanswered(&self) -> Option<String> {
         let tried = self.wire()?.tried_of_all();
-        let told = || format!("peers at {}; {CHECK}", Tried::in_words(&tried));
+        let told = || format!("peers at {}; {CHECK}", AddressAttempt::in_words(&tried));
         (!tried.is_empty()).then(told)
     }
 }

@@ -8,7 +8,7 @@ const STREAK_MAX: u32 = 64;
 /// So a poll costs the same whatever the number of peers.
 // spec: PROG-4
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rota {
+pub(crate) struct PollOrder {
     hot: usize,
     next: usize,
     streak: u32,
@@ -22,7 +22,7 @@ pub(crate) enum Streak {
     Ends,
 }
 
-impl Rota {
+impl PollOrder {
     /// Where something came last.
     #[inline(always)]
     pub(crate) fn hot(&self) -> usize {
@@ -63,13 +63,13 @@ impl Rota {
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     /// Whose messages are looked at.
-    pub(super) mail: Rota,
+    pub(super) mail: PollOrder,
     /// Whose notifications are looked at.
-    pub(super) notes: Rota,
+    pub(super) notes: PollOrder,
     /// Whose commands this thread serves.
-    pub(super) commands: Rota,
+    pub(super) commands: PollOrder,
     /// Whose answers are taken in.
-    pub(super) answers: Rota,
+    pub(super) answers: PollOrder,
 }
 
 impl Turns {
@@ -104,7 +104,7 @@ mod tests {
     // spec: MSG-9, QUE-7
     #[test]
     fn a_peer_that_never_pauses_stays_first_for_one_streak() {
-        let mut rota = Rota::default();
+        let mut rota = PollOrder::default();
         rota.expect(2);
         for _ in 1..STREAK_MAX {
             assert_eq!((rota.took(3), rota.hot()), (Streak::Goes, 2));
@@ -116,7 +116,7 @@ mod tests {
     // spec: PROG-4
     #[test]
     fn each_number_has_its_turn_also_where_some_go() {
-        let mut rota = Rota::default();
+        let mut rota = PollOrder::default();
         let turns: Vec<_> = [3, 3, 3, 3, 3, 2].map(|count| rota.turn(count)).into();
         assert_eq!(turns, [0, 1, 2, 0, 1, 2]);
         assert_eq!(rota.turn(2), 0, "a number that is no more is left by its turn");

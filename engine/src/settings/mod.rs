@@ -8,7 +8,7 @@ pub(crate) mod plan;
 mod tests;
 
 use self::choice::{Ethernet, Mode};
-use self::plan::Plan;
+use self::plan::FaultPlan;
 use crate::error::SetupError;
 use crate::port_range::PortRange;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ pub const SETTINGS: &[Setting] = &[
                  `loss=5%,delay=2ms`",
         default: "none",
         meaning: "What is done on purpose to what goes to other hosts, to try what that does",
-        check: |text| text.parse::<Plan>().map(drop).map_err(|why| why.to_string()),
+        check: |text| text.parse::<FaultPlan>().map(drop).map_err(|why| why.to_string()),
     },
     Setting {
         name: CAPTURE,
@@ -338,7 +338,7 @@ pub(crate) fn ethernet_word(text: &str) -> Result<Ethernet, String> {
     word(text, ETHERNETS)
 }
 
-pub(crate) fn faults() -> Result<Option<Plan>, SetupError> {
+pub(crate) fn faults() -> Result<Option<FaultPlan>, SetupError> {
     read(FAULTS, str::parse)
 }
 

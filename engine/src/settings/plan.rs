@@ -25,7 +25,7 @@ const QUEUE_BYTES: u64 = 256_000;
 /// ```
 // spec: NET-5
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// Share that never arrives.
     pub loss: f64,
     /// Share that is sent twice.
@@ -48,7 +48,7 @@ pub struct Plan {
 
 /// A plan does not say what it should.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
+pub enum FaultPlanError {
     /// A part is not of the form `name=value`.
     #[error("`{0}` is not `name=value`")]
     Form(String),
@@ -65,9 +65,9 @@ pub enum PlanError {
     },
 }
 
-crate::error::debug_is_display!(PlanError);
+crate::error::debug_is_display!(FaultPlanError);
 
-impl Plan {
+impl FaultPlan {
     /// A network without faults.
     pub const fn new() -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
+impl Default for FaultPlan {
     fn default() -> Self {
         Self::new()
     }
@@ -113,18 +113,18 @@ const TIME_UNITS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s"
 const RATE_UNITS: &[(&str, f64)] = &[("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 const QUEUE_UNITS: &[(&str, f64)] = &[("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
 
-impl FromStr for Plan {
-    type Err = PlanError;
+impl FromStr for FaultPlan {
+    type Err = FaultPlanError;
 
-    fn from_str(text: &str) -> Result<Self, PlanError> {
+    fn from_str(text: &str) -> Result<Self, FaultPlanError> {
         let mut plan = Self::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (name, value) =
-                part.split_once('=').ok_or_else(|| PlanError::Form(part.to_owned()))?;
+                part.split_once('=').ok_or_else(|| FaultPlanError::Form(part.to_owned()))?;
             if !NAMES.contains(&name) {
-                return Err(PlanError::Name(name.to_owned()));
+                return Err(FaultPlanError::Name(name.to_owned()));
             }
-            plan.set(name, value).ok_or_else(|| PlanError::Value {
+            plan.set(name, value).ok_or_else(|| FaultPlanError::Value {
                 name: name.to_owned(),
                 value: value.to_owned(),
             })?;
@@ -133,7 +133,7 @@ impl FromStr for Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for FaultPlan {
     /// Writes all that differs from a network without faults; reading it gives the same plan.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quiet = Self::new();
@@ -205,8 +205,8 @@ mod tests {
     fn a_plan_reads_as_it_is_meant() {
         let text = "loss=20%,dup=1%,reorder=5%,corrupt=0.01, delay=2ms,jitter=1.5us,rate=2.5Gbit,\
                     queue=64kB,seed=7";
-        let plan: Plan = text.parse().unwrap();
-        let meant = Plan {
+        let plan: FaultPlan = text.parse().unwrap();
+        let meant = FaultPlan {
             loss: 0.2,
             duplicate: 0.01,
             reorder: 0.05,
@@ -218,7 +218,7 @@ mod tests {
             seed: 7,
         };
         assert_eq!(plan, meant);
-        assert_eq!("".parse(), Ok(Plan::new()));
+        assert_eq!("".parse(), Ok(FaultPlan::new()));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             ("queue=1e30B", "`1e30B` is no value for queue"),
             ("seed=1.5", "`1.5` is no value for seed"),
         ] {
-            let error = text.parse::<Plan>().expect_err(text).to_string();
+            let error = text.parse::<FaultPlan>().expect_err(text).to_string();
             assert!(error.starts_with(said), "{text}: {error}");
         }
     }
@@ -254,13 +254,13 @@ mod tests {
             let [loss, duplicate, reorder, corrupt] = shares;
             let [delay, jitter] = times.map(Duration::from_nanos);
             let plan =
-                Plan { loss, duplicate, reorder, corrupt, delay, jitter, rate, queue, seed };
+                FaultPlan { loss, duplicate, reorder, corrupt, delay, jitter, rate, queue, seed };
             prop_assert_eq!(plan.to_string().parse(), Ok(plan));
         }
 
         #[test]
         fn any_text_is_a_plan_or_is_refused(text in "[a-z0-9=%,.]{0,40}") {
-            let _ = text.parse::<Plan>();
+            let _ = text.parse::<FaultPlan>();
         }
     }
 }

@@ -5,7 +5,7 @@ use super::state::Streams;
 use crate::active::Messenger;
 use crate::error::SetupError;
 use ayre_proto::active::NAME_MAX;
-use ayre_proto::stream::{Answer, Failure, ITEM_MAX};
+use ayre_proto::stream::{EntryAnswer, ITEM_MAX, StreamFailure};
 use ayre_proto::units::PeerId;
 
 /// The source of a stream, which is to be [closed](Messenger::close).
@@ -23,11 +23,11 @@ pub enum StreamError {
     /// It has failed at a port.
     // spec: PIPE-14
     #[error("the stream has failed at port {}: {}", .0.at.index(), .0.why)]
-    Failed(Failure),
+    Failed(StreamFailure),
     /// A port does not set, or clear, an entry.
     // spec: PIPE-6
     #[error("port {} does not change its directory: {:?}", .0.index(), .1)]
-    Refused(PeerId, Answer),
+    Refused(PeerId, EntryAnswer),
     /// The item is longer than [`ITEM_MAX`].
     #[error("an item has at most {ITEM_MAX} bytes")]
     TooLong,
@@ -78,7 +78,7 @@ impl<S> Messenger<S> {
         let at = self.out.port.id;
         let (streams, out) = self.streams_and_out();
         let (place, _) = streams.with((state, out), |machine, _| machine.open(number));
-        let place = place.map_err(|why| StreamError::Failed(Failure { why, at }))?;
+        let place = place.map_err(|why| StreamError::Failed(StreamFailure { why, at }))?;
         streams.overs.remove(&number);
         debug_assert!(streams.is_clear(place), "nothing is left of the one before");
         Ok(Stream { number, place, laid: Laid::default() })

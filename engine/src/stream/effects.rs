@@ -4,7 +4,8 @@ use crate::active::outgoing::Outgoing;
 use ayre_proto::active::id_of;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::stream::{
-    Effects, End, Failure, ITEM, ITEM_MAX, Message, Name, STREAM, Way, Why, weight,
+    Effects, FailureReason, ITEM, ITEM_MAX, Message, STREAM, StreamEnd, StreamFailure, StreamName,
+    Way, weight,
 };
 use ayre_proto::units::PeerId;
 use std::collections::{HashMap, VecDeque};
@@ -41,13 +42,13 @@ pub enum Input<'a> {
     Item(&'a [u8]),
     /// There are no more, and why. What is emitted now is the last; after a failure it is lost.
     // spec: PIPE-13
-    End(End),
+    End(StreamEnd),
 }
 
 /// The stream that a stage is run for, and the way out.
 #[derive(Debug)]
 pub struct Flow<'a> {
-    name: Name,
+    name: StreamName,
     way: Way,
     emitted: &'a mut VecDeque<Vec<u8>>,
 }
@@ -73,7 +74,7 @@ impl Flow<'_> {
 
     /// The stream: at this port there is no other one of this name at the same time.
     // spec: PIPE-3
-    pub fn name(&self) -> Name {
+    pub fn name(&self) -> StreamName {
         self.name
     }
 }
@@ -93,7 +94,7 @@ pub(super) struct Side<'a, S> {
     pub(super) out: &'a mut Outgoing,
     pub(super) stages: &'a mut [Registered<S>],
     pub(super) queues: &'a mut Vec<Queue>,
-    pub(super) overs: &'a mut HashMap<u32, Result<(), Failure>>,
+    pub(super) overs: &'a mut HashMap<u32, Result<(), StreamFailure>>,
     pub(super) met: &'a mut Vec<bool>,
     pub(super) ran: &'a mut usize,
 }
@@ -137,9 +138,9 @@ impl<S> Effects for Side<'_, S> {
     fn run(
         &mut self,
         place: u16,
-        (name, way): (Name, Way),
+        (name, way): (StreamName, Way),
         input: ayre_proto::stream::Input,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FailureReason> {
         use ayre_proto::stream::Input as Due;
         let item = match input {
             Due::Item => self.queue(place).arrived.pop_front(),
@@ -150,7 +151,7 @@ impl<S> Effects for Side<'_, S> {
         let found = self.stages.iter().position(|registered| registered.id == way.stage);
         let mut emitted = std::mem::take(&mut self.queue(place).emitted);
         let before = emitted.len();
-        let run = &mut self.stages[found.ok_or(Why::UnknownStage)?].run;
+        let run = &mut self.stages[found.ok_or(FailureReason::UnknownStage)?].run;
         let mut flow = Flow { name, way, emitted: &mut emitted };
         let state = &mut *self.state;
         let input = match input {
@@ -160,11 +161,11 @@ impl<S> Effects for Side<'_, S> {
         let ended = catch_unwind(AssertUnwindSafe(|| run(state, &mut flow, input)));
         *self.ran += 1;
         debug_assert!(emitted.len() >= before, "a stage takes nothing back");
-        if matches!(input, Input::End(End::Failed(_))) {
+        if matches!(input, Input::End(StreamEnd::Failed(_))) {
             emitted.truncate(before);
         }
         self.queue(place).emitted = emitted;
-        ended.map_err(|_| Why::Panicked)
+        ended.map_err(|_| FailureReason::Panicked)
     }
 
     fn pass(&mut self, from: u16, to: u16) {
@@ -174,7 +175,7 @@ impl<S> Effects for Side<'_, S> {
     }
 
     // spec: PIPE-18
-    fn send(&mut self, place: u16, to: Name) {
+    fn send(&mut self, place: u16, to: StreamName) {
         let Some(item) = self.queue(place).emitted.pop_front() else {
             debug_assert!(false, "what is sent was emitted");
             return;
@@ -195,7 +196,7 @@ impl<S> Effects for Side<'_, S> {
         self.out.owe_bytes(peer, STREAM, &message.encode());
     }
 
-    fn over(&mut self, number: u32, how: Result<(), Failure>) {
+    fn over(&mut self, number: u32, how: Result<(), StreamFailure>) {
         let other = self.overs.insert(number, how);
         debug_assert!(other.is_none(), "a stream ends once");
     }

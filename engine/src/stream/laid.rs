@@ -1,5 +1,5 @@
 //! What a messenger has laid for its own streams.
-use ayre_proto::stream::Name;
+use ayre_proto::stream::StreamName;
 use ayre_proto::units::PeerId;
 
 /// What was laid for a stream.
@@ -8,7 +8,7 @@ pub(super) struct Laid {
     pub(super) first: u16,
     /// Numbers from the first on, round the last one.
     pub(super) len: u16,
-    pub(super) entries: Vec<(PeerId, Name)>,
+    pub(super) entries: Vec<(PeerId, StreamName)>,
 }
 
 impl Laid {

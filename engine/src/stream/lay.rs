@@ -4,7 +4,9 @@ use super::effects::Stage;
 use super::laid::Laid;
 use super::state::Asked;
 use crate::active::Messenger;
-use ayre_proto::stream::{Answer, Failure, Message, Name, STREAM, Way, Why};
+use ayre_proto::stream::{
+    EntryAnswer, FailureReason, Message, STREAM, StreamFailure, StreamName, Way,
+};
 use ayre_proto::units::PeerId;
 
 /// An entry of a forwarding directory: where a stream goes on, and what is done there.
@@ -18,7 +20,7 @@ impl Entry {
     /// To a stage of a port, as a stream of this number there. It lasts until it is cleared, and
     /// the stage may be the last one.
     pub const fn new(to: PeerId, number: u32, stage: Stage) -> Self {
-        let (to, arguments) = (Name { peer: to, number }, [0; 4]);
+        let (to, arguments) = (StreamName { peer: to, number }, [0; 4]);
         let way = Way { stage: stage.id, arguments, goes_on: false };
         Self { entry: ayre_proto::stream::Entry { to, way, lasts: true } }
     }
@@ -80,7 +82,7 @@ impl<S> Messenger<S> {
         &mut self,
         state: &mut S,
         at: PeerId,
-        name: Name,
+        name: StreamName,
         entry: Entry,
     ) -> Result<(), StreamError> {
         let entry = entry.entry;
@@ -103,7 +105,7 @@ impl<S> Messenger<S> {
         &mut self,
         state: &mut S,
         at: PeerId,
-        name: Name,
+        name: StreamName,
     ) -> Result<(), StreamError> {
         if at != self.out.port.id {
             let clear = |request| Message::Clear { request, name, if_unused: false };
@@ -124,7 +126,7 @@ impl<S> Messenger<S> {
     // spec: PIPE-1, PIPE-4
     pub fn stream(&mut self, state: &mut S, hops: &[Hop]) -> Result<Stream, StreamError> {
         let own = self.out.port.id;
-        let full = StreamError::Failed(Failure { why: Why::Full, at: own });
+        let full = StreamError::Failed(StreamFailure { why: FailureReason::Full, at: own });
         let mut laid = self.streams().take_numbers(hops.len() + 1).ok_or(full)?;
         debug_assert_eq!(laid.numbers().count(), hops.len() + 1, "one for each way");
         let number = |at: u16| u32::from(own.0) << 16 | u32::from(laid.first.wrapping_add(at));
@@ -134,7 +136,7 @@ impl<S> Messenger<S> {
         let mut ways = Vec::new();
         for (at, hop) in (0..).zip(hops) {
             let port = u16::checked_sub(at, 1).map_or(own, |at| hops[usize::from(at)].peer);
-            let name = Name { peer: feeder, number: number(at) };
+            let name = StreamName { peer: feeder, number: number(at) };
             let mut entry = Entry::new(hop.peer, number(at + 1), hop.stage);
             entry = entry.arguments(hop.arguments).once();
             let is_last = usize::from(at) + 1 == hops.len();
@@ -179,9 +181,9 @@ impl<S> Messenger<S> {
         at: PeerId,
         message: impl FnOnce(u32) -> Message,
     ) -> Result<(), StreamError> {
-        let failed = |why| StreamError::Failed(Failure { why, at });
+        let failed = |why| StreamError::Failed(StreamFailure { why, at });
         if !self.out.port.is_alive(at) {
-            return Err(failed(Why::Unreachable));
+            return Err(failed(FailureReason::Unreachable));
         }
         let request = self.streams().request(at, Asked::Waits);
         self.out.owe_bytes(at, STREAM, &message(request).encode());
@@ -192,11 +194,11 @@ impl<S> Messenger<S> {
         debug_assert!(asked.is_some(), "a request stays until its call takes it");
         match asked {
             Some((_, Asked::Answered(answer))) => judge(at, answer),
-            _ => Err(failed(Why::PeerDied)),
+            _ => Err(failed(FailureReason::PeerDied)),
         }
     }
 }
 
-fn judge(at: PeerId, answer: Answer) -> Result<(), StreamError> {
-    if answer == Answer::Done { Ok(()) } else { Err(StreamError::Refused(at, answer)) }
+fn judge(at: PeerId, answer: EntryAnswer) -> Result<(), StreamError> {
+    if answer == EntryAnswer::Done { Ok(()) } else { Err(StreamError::Refused(at, answer)) }
 }

@@ -50,7 +50,9 @@ mod lay;
 mod queue;
 mod state;
 
-pub use ayre_proto::stream::{Answer, End, Failure, ITEM_MAX, Name, Why};
+pub use ayre_proto::stream::{
+    EntryAnswer, FailureReason, ITEM_MAX, StreamEnd, StreamFailure, StreamName,
+};
 pub use calls::{PushError, Stream, StreamError};
 pub use effects::{Flow, Input, Stage};
 pub use lay::{Entry, Hop};

@@ -4,7 +4,7 @@ use super::laid::Laid;
 use super::queue::{Queue, meet};
 use crate::active::outgoing::Outgoing;
 use ayre_proto::lane::Malformed;
-use ayre_proto::stream::{Answer, Failure, Name, Options, Streams as Machine};
+use ayre_proto::stream::{EntryAnswer, Options, StreamFailure, StreamName, Streams as Machine};
 use ayre_proto::units::PeerId;
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Waits,
-    Answered(Answer),
+    Answered(EntryAnswer),
     /// Nobody wants to know.
     Forgotten,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Streams<S> {
     machine: Option<Box<Machine>>,
     queues: Vec<Queue>,
     /// How this port's own streams have ended, by number.
-    pub(super) overs: HashMap<u32, Result<(), Failure>>,
+    pub(super) overs: HashMap<u32, Result<(), StreamFailure>>,
     /// What peers were asked.
     pub(super) requests: HashMap<u32, (PeerId, Asked)>,
     last_request: u32,
@@ -157,7 +157,7 @@ impl<S> Streams<S> {
     }
 
     /// Clears an entry of the own directory that no stream uses.
-    pub(super) fn clear_unused(&mut self, name: Name) {
+    pub(super) fn clear_unused(&mut self, name: StreamName) {
         self.machine.iter_mut().for_each(|machine| machine.unset_unused(name));
     }
 
@@ -181,7 +181,7 @@ impl<S> Streams<S> {
         &mut self,
         source: PeerId,
         request: u32,
-        answer: Answer,
+        answer: EntryAnswer,
     ) -> Result<(), Malformed> {
         match self.requests.get_mut(&request) {
             Some((peer, asked @ Asked::Waits)) if *peer == source => {

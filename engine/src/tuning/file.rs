@@ -18,7 +18,7 @@ crate::error::debug_is_display!(TuningError);
 
 /// Where cut-offs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum TuningOrigin {
     /// No file: they are those of [`Tuning::new`].
     BuiltIn,
     /// This one.
@@ -29,11 +29,11 @@ pub enum Origin {
 
 /// What a port takes whose program does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ActiveTuning {
     /// The cut-offs.
     pub tuning: Tuning,
     /// Where they come from.
-    pub origin: Origin,
+    pub origin: TuningOrigin,
 }
 
 #[derive(serde::Deserialize)]
@@ -92,41 +92,43 @@ pub fn file_of_user() -> Option<PathBuf> {
 /// # Errors
 /// [`SetupError::Environment`] where the file that the variable names cannot be used.
 // spec: INJ-4
-pub fn found() -> Result<Found, SetupError> {
+pub fn active() -> Result<ActiveTuning, SetupError> {
     let files = file_of_user().into_iter().chain([PathBuf::from(SYSTEM)]);
     match settings::tuning() {
         None => Ok(first_of(files)),
-        Some(value) if value == "none" || value.is_empty() => Ok(Found::built_in(Origin::BuiltIn)),
+        Some(value) if value == "none" || value.is_empty() => {
+            Ok(ActiveTuning::built_in(TuningOrigin::BuiltIn))
+        }
         Some(path) => named(Path::new(&path)),
     }
 }
 
 /// The file that the user has named: what is wrong with it, he wants to know.
-fn named(path: &Path) -> Result<Found, SetupError> {
+fn named(path: &Path) -> Result<ActiveTuning, SetupError> {
     let wrong = |why: &dyn Display| settings::wrong_tuning(&path.display(), why);
     let text = text_file::read(path).map_err(|error| wrong(&error))?;
     let tuning = text.parse().map_err(|error| wrong(&error))?;
-    Ok(Found { tuning, origin: Origin::File(path.to_owned()) })
+    Ok(ActiveTuning { tuning, origin: TuningOrigin::File(path.to_owned()) })
 }
 
 /// Of the first file that is there. One that cannot be used stops no program.
-fn first_of(files: impl Iterator<Item = PathBuf>) -> Found {
+fn first_of(files: impl Iterator<Item = PathBuf>) -> ActiveTuning {
     for path in files {
         match text_file::read(&path) {
             Err(error) if is_missing(&error) => {}
             Err(error) => {
                 let why = TuningError(error.to_string());
-                return Found::built_in(Origin::Ignored(path, why));
+                return ActiveTuning::built_in(TuningOrigin::Ignored(path, why));
             }
             Ok(text) => {
                 return match text.parse() {
-                    Ok(tuning) => Found { tuning, origin: Origin::File(path) },
-                    Err(why) => Found::built_in(Origin::Ignored(path, why)),
+                    Ok(tuning) => ActiveTuning { tuning, origin: TuningOrigin::File(path) },
+                    Err(why) => ActiveTuning::built_in(TuningOrigin::Ignored(path, why)),
                 };
             }
         }
     }
-    Found::built_in(Origin::BuiltIn)
+    ActiveTuning::built_in(TuningOrigin::BuiltIn)
 }
 
 fn is_missing(error: &std::io::Error) -> bool {
@@ -134,13 +136,13 @@ fn is_missing(error: &std::io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory)
 }
 
-impl Found {
-    fn built_in(origin: Origin) -> Self {
+impl ActiveTuning {
+    fn built_in(origin: TuningOrigin) -> Self {
         Self { tuning: Tuning::new(), origin }
     }
 }
 
-impl Display for Origin {
+impl Display for TuningOrigin {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => write!(f, "built in"),
@@ -203,10 +205,10 @@ mod tests {
         std::fs::write(&good, tuned().to_string()).unwrap();
         std::fs::write(&bad, "put = 3").unwrap();
         let of = |files: &[&PathBuf]| first_of(files.iter().map(|path| (*path).clone()));
-        let right = Found { tuning: tuned(), origin: Origin::File(good.clone()) };
+        let right = ActiveTuning { tuning: tuned(), origin: TuningOrigin::File(good.clone()) };
         assert_eq!(of(&[&good, &bad]), right);
         assert_eq!(of(&[&none, &good]), right);
-        assert_eq!(of(&[&none]), Found::built_in(Origin::BuiltIn));
+        assert_eq!(of(&[&none]), ActiveTuning::built_in(TuningOrigin::BuiltIn));
         let ignored = of(&[&bad, &good]);
         assert_eq!(ignored.tuning, Tuning::new());
         assert!(ignored.origin.to_string().contains("is ignored"), "{}", ignored.origin);

@@ -17,7 +17,7 @@ pub(crate) use choices::{Choices, Chosen};
 pub(crate) use rings::{Rings, Share, are_few};
 use trials::{ROUND, Trials};
 
-pub use file::{Found, Origin, TuningError, file_of_user, found};
+pub use file::{ActiveTuning, TuningError, TuningOrigin, active, file_of_user};
 
 /// How bytes are moved.
 // spec: INJ-1

@@ -2,7 +2,7 @@
 use super::caches::stream_width;
 use crate::machine::host::ranks_here;
 use crate::machine::memory;
-use crate::machine::memory_file::stand_in_place;
+use crate::machine::memory_file::fallback_folder;
 use crate::sync::{Ordering, StaticCounter};
 use ayre_proto::ring::NARROW;
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ impl Rings {
     pub(crate) fn of_process() -> &'static Self {
         static RINGS: OnceLock<Rings> = OnceLock::new();
         RINGS.get_or_init(|| {
-            let room = stand_in_place().map_or(u64::MAX, |place| place.free);
+            let room = fallback_folder().map_or(u64::MAX, |place| place.free);
             Self::of(memory::limit().min(room), ranks_here())
         })
     }

@@ -1,6 +1,7 @@
 //! Ports of tests: an owner that listens in the test's folder, and peers that connect to it.
 use super::directory::Directory;
-use ayre::{Config, Fault, Mode, PeerId, Port, PostError, Region, Status};
+use ayre::error::Status;
+use ayre::{Config, Fault, Mode, PeerId, Port, PostError, Region};
 
 /// How operations reach the owner's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

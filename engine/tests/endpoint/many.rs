@@ -1,9 +1,12 @@
 //! Thousands that wait: of messages, of receives, of operations; and what is too many.
 use super::{Side, message, pair_with, received, send, until};
-use ayre::{
-    Context, End, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
-    RemoteId, Sent, Span, Spans, Spin, What,
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, Context, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span,
+    Spans,
 };
+use ayre::error::DisconnectReason;
+use ayre::{EndpointOptions, Fault, PostError, Spin};
 
 /// More than there ever was room for in a table.
 const MANY: usize = 20_000;
@@ -22,21 +25,21 @@ fn word(words: &mut [u64], at: usize) -> Spans {
     unsafe { Span::new(words[at..].as_mut_ptr().cast(), 8) }.into()
 }
 
-fn outgoing(words: &mut [u64], at: usize) -> Outgoing {
+fn outgoing(words: &mut [u64], at: usize) -> OutgoingMessage {
     let context = at as Context;
     let bytes = word(words, at);
-    Outgoing { tag: Some(at as u64), data: None, bytes, context, delivered: false }
+    OutgoingMessage { tag: Some(at as u64), data: None, bytes, context, delivered: false }
 }
 
-fn receive(source: Option<RemoteId>, tag: usize, into: Spans) -> Receive {
-    Receive { source, tag: Some((tag as u64, 0)), into, context: tag as Context, many: None }
+fn receive(source: Option<RemoteId>, tag: usize, into: Spans) -> PostedReceive {
+    PostedReceive { source, tag: Some((tag as u64, 0)), into, context: tag as Context, many: None }
 }
 
 /// Sends, in this order; who receives only takes what comes.
 fn send_all(sides: &mut [Side; 2], tags: impl Iterator<Item = usize>, from: &mut [u64]) {
     let [near, far] = sides;
     for tag in tags {
-        assert_eq!(send([&mut *near, &mut *far], &outgoing(from, tag)), Sent::Gone);
+        assert_eq!(send([&mut *near, &mut *far], &outgoing(from, tag)), Sent::Completed);
     }
 }
 
@@ -74,7 +77,7 @@ fn thousands_of_receives_are_posted_ahead() {
 fn send_some(side: &mut Side, from: &mut [u64], next: &mut usize) {
     while *next < from.len() {
         match side.try_send(&outgoing(from, *next)) {
-            Ok(Sent::Gone) => *next += 1,
+            Ok(Sent::Completed) => *next += 1,
             Err(PostError::Busy(_)) => break,
             other => panic!("{other:?}"),
         }
@@ -116,7 +119,7 @@ fn both_send_thousands_over_a_link_before_either_receives() {
 // spec: ENV-7
 #[test]
 fn thousands_are_sent_to_oneself_before_they_are_received() {
-    let mut endpoint = Endpoint::open_with(&EndpointOptions::new().local()).unwrap();
+    let mut endpoint = RawEndpoint::open_with(&EndpointOptions::new().local()).unwrap();
     let other = endpoint.remote(&endpoint.address()).unwrap();
     let mut side = Side { endpoint, other, ends: Vec::new() };
     let (mut from, mut into, mut next) = (words(MANY), vec![0; MANY], 0);
@@ -144,7 +147,7 @@ fn poll_until(side: &mut Side, ends: usize) {
 
 /// So many endpoints, of which each knows the one that they all send to.
 fn crowd(options: &EndpointOptions, senders: usize) -> (Side, Vec<Side>) {
-    let open = || Endpoint::open_with(&options.clone().spin(Spin::SHARED)).expect("an endpoint");
+    let open = || RawEndpoint::open_with(&options.clone().spin(Spin::SHARED)).expect("an endpoint");
     let mut endpoint = open();
     let (address, own) = (endpoint.address(), endpoint.remote(&endpoint.address()).unwrap());
     let senders = (0..senders).map(|_| {
@@ -218,8 +221,8 @@ fn any_number_of_messages_may_wait_at_their_sender() {
     let mut sides = pair();
     for _ in 0..count {
         let [near, far] = &mut sides;
-        let asks = Outgoing { delivered: true, ..message(1, &mut bytes) };
-        assert_eq!(send([near, far], &asks), Sent::UnderWay);
+        let asks = OutgoingMessage { delivered: true, ..message(1, &mut bytes) };
+        assert_eq!(send([near, far], &asks), Sent::Pending);
     }
     for _ in 0..count {
         let posted = receive(None, 1, word(&mut into, 0));
@@ -278,7 +281,7 @@ fn who_sends_more_than_is_kept_is_told_so_and_nobody_else_notices() {
     poll_until(&mut to, 1200);
     assert!(to.ends.iter().all(|end| end.result.is_ok()));
     assert!(kept == from[..1000] && into == from[..200]);
-    let back = Outgoing { context: 5, ..outgoing(&mut from, 0) };
+    let back = OutgoingMessage { context: 5, ..outgoing(&mut from, 0) };
     assert_eq!(to.endpoint.send(numbers[0], &back), Err(Fault::NoMemory.into()));
     assert_eq!(to.endpoint.counters().malformed(), 0);
 }
@@ -288,8 +291,8 @@ fn who_sends_more_than_is_kept_is_told_so_and_nobody_else_notices() {
 fn what_is_under_way_with_who_sends_too_much_ends_with_the_reason() {
     let [mut near, mut far] = pair_with(&EndpointOptions::new().local().memory(2 * SMALL));
     let (mut asked, mut room, mut from) = (vec![1; 50_000], vec![0; 8], words(MANY));
-    let asks = Outgoing { context: 77, ..message(1 << 40, &mut asked) };
-    assert_eq!(send([&mut near, &mut far], &asks), Sent::UnderWay);
+    let asks = OutgoingMessage { context: 77, ..message(1 << 40, &mut asked) };
+    assert_eq!(send([&mut near, &mut far], &asks), Sent::Pending);
     far.receive(Some((1 << 41, 0)), &mut room, 88);
     let mut tag = 0;
     while tag < MANY && near.try_send(&outgoing(&mut from, tag)).is_ok_and(|_| true)
@@ -303,9 +306,9 @@ fn what_is_under_way_with_who_sends_too_much_ends_with_the_reason() {
     let mut sides = [near, far];
     until(&mut sides, |sides| sides.iter().all(|side| !side.ends.is_empty()));
     let reasons = sides.each_ref().map(|side| side.endpoint.reason(side.other).cloned());
-    assert_eq!(reasons, [EndReason::NoMemory, EndReason::Flooded].map(Some));
-    let ended = |context, what| End { context, what, result: Err(Fault::NoMemory) };
-    assert_eq!(sides[0].ends, [ended(77, What::Sent)]);
+    assert_eq!(reasons, [DisconnectReason::NoMemory, DisconnectReason::Flooded].map(Some));
+    let ended = |context, what| Completion { context, what, result: Err(Fault::NoMemory) };
+    assert_eq!(sides[0].ends, [ended(77, CompletionKind::Sent)]);
     assert_eq!(sides[1].ends.len(), 1);
     assert_eq!((sides[1].ends[0].context, sides[1].ends[0].result), (88, Err(Fault::NoMemory)));
 }
@@ -314,7 +317,7 @@ fn what_is_under_way_with_who_sends_too_much_ends_with_the_reason() {
 #[test]
 fn who_sends_itself_too_much_is_told_so() {
     let options = EndpointOptions::new().local().memory(2 * SMALL);
-    let mut endpoint = Endpoint::open_with(&options).unwrap();
+    let mut endpoint = RawEndpoint::open_with(&options).unwrap();
     let own = endpoint.remote(&endpoint.address()).unwrap();
     let mut from = words(MANY);
     let why = (0..MANY).find_map(|tag| {
@@ -330,7 +333,7 @@ fn goes_ahead(sides: &mut [Side; 2], bytes: &mut [u8]) -> bool {
     let [near, far] = sides;
     let sent = send([&mut *near, &mut *far], &message(3, bytes));
     (0..100).for_each(|_| sides.iter_mut().for_each(Side::progress));
-    sent == Sent::Gone
+    sent == Sent::Completed
 }
 
 // spec: ENV-37, ENV-3
@@ -363,7 +366,7 @@ fn messages_stay_with_their_sender_while_much_of_it_is_kept() {
 fn who_posts_more_than_there_is_memory_for_is_told_so() {
     let options = EndpointOptions::new().local().spin(Spin::SHARED);
     let (mut far, _) = crowd(&options, 0);
-    let mut endpoint = Endpoint::open_with(&options.memory(2 * SMALL)).unwrap();
+    let mut endpoint = RawEndpoint::open_with(&options.memory(2 * SMALL)).unwrap();
     let other = endpoint.remote(&far.endpoint.address()).unwrap();
     let mut near = Side { endpoint, other, ends: Vec::new() };
     let (mut asked, mut room, most) = (vec![1; 20_000], words(1), SMALL as usize / 512);
@@ -371,7 +374,7 @@ fn who_posts_more_than_there_is_memory_for_is_told_so() {
         let _ = send([&mut near, &mut far], &message(3, &mut asked));
     }
     assert_eq!(near.try_send(&message(3, &mut asked)), Err(Fault::NoMemory.into()));
-    assert_eq!(send([&mut near, &mut far], &outgoing(&mut room, 0)), Sent::Gone, "it leaves");
+    assert_eq!(send([&mut near, &mut far], &outgoing(&mut room, 0)), Sent::Completed, "it leaves");
     for _ in 0..most {
         let posted = receive(None, 3, Spans::default());
         far.endpoint.receive(posted).expect("there is room");
@@ -418,18 +421,18 @@ fn taken_back_in_any_order(many: usize) {
     }
     far.progress();
     assert_eq!(far.ends.len(), many + many / 5);
-    assert!(far.ends.iter().all(|end| end.what == What::Cancelled));
+    assert!(far.ends.iter().all(|end| end.what == CompletionKind::Cancelled));
     // One label for all, many of them.
     for count in [many, 3 * many] {
         for nth in 0..count as Context {
             let context = nth << 64 | 1;
-            let posted = Receive { context, ..receive(None, 1, word(&mut into, 1)) };
+            let posted = PostedReceive { context, ..receive(None, 1, word(&mut into, 1)) };
             far.endpoint.receive(posted).expect("there is room");
         }
         for nth in 0..count as Context {
             let mut told = None;
             assert!(far.endpoint.cancel_now(1, |end| told = Some((end.context >> 64, end.what))));
-            assert_eq!(told, Some((nth, What::Cancelled)), "the one that waits longest");
+            assert_eq!(told, Some((nth, CompletionKind::Cancelled)), "the one that waits longest");
         }
         assert!(!far.endpoint.cancel_now(1, |_| ()));
     }

@@ -1,14 +1,15 @@
 //! An endpoint with something of every kind under way, with an honest endpoint and with a liar.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::attacker::{Attacker, Begun, HELLO, Lane, Parts, VERSION, control_socket};
-use ayre::tuning::{Method, Step, Tuning, Use};
-use ayre::{
-    Address, End, Endpoint, EndpointOptions, Fault, Outgoing, Receive, RemoteId, Sent, Span, Spans,
-    Spin, What,
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span, Spans,
 };
+use ayre::endpoint::{Address, RemoteId};
+use ayre::tuning::{Method, Step, Tuning, Use};
+use ayre::{EndpointOptions, Fault, Spin};
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
-use ayre_proto::touch::Touch;
+use ayre_proto::rma::RmaRecord;
 use rustix::net::{SocketAddrUnix, connect};
 
 /// Stands where no message may land.
@@ -74,7 +75,7 @@ pub(crate) fn socket_of(address: &Address) -> SocketAddrUnix {
 }
 
 /// The address of a liar of this name on the host of an endpoint.
-pub(crate) fn address_of(endpoint: &Endpoint, [low, high]: [u64; 2]) -> Address {
+pub(crate) fn address_of(endpoint: &RawEndpoint, [low, high]: [u64; 2]) -> Address {
     let [host, ..] = endpoint.address().local_words();
     Address::of_local_words([host, low, high])
 }
@@ -84,7 +85,7 @@ pub(crate) fn hello(name: [u64; 2]) -> [u64; 8] {
 }
 
 /// A liar that has said who it is; the victim has yet to answer.
-pub(crate) fn call(victim: &Endpoint, hello: [u64; 8]) -> Begun {
+pub(crate) fn call(victim: &RawEndpoint, hello: [u64; 8]) -> Begun {
     let control = control_socket();
     connect(&control, &socket_of(&victim.address())).expect("the victim listens");
     Begun::introduce(control, hello, Parts::new())
@@ -92,9 +93,9 @@ pub(crate) fn call(victim: &Endpoint, hello: [u64; 8]) -> Begun {
 
 /// Polls until a thing is so.
 pub(crate) fn poll_until(
-    endpoint: &mut Endpoint,
-    ends: &mut Vec<End>,
-    mut is_so: impl FnMut(&mut Endpoint, &[End]) -> bool,
+    endpoint: &mut RawEndpoint,
+    ends: &mut Vec<Completion>,
+    mut is_so: impl FnMut(&mut RawEndpoint, &[Completion]) -> bool,
 ) {
     for _ in 0..POLLS {
         if is_so(endpoint, ends) {
@@ -117,7 +118,7 @@ pub(crate) fn envelope(tag: u64) -> Envelope {
 }
 
 /// Says a record that touches a window, likewise.
-pub(crate) fn say_touch(liar: &mut Attacker, touch: &Touch, bytes: &[u64]) {
+pub(crate) fn say_touch(liar: &mut Attacker, touch: &RmaRecord, bytes: &[u64]) {
     let (tag, head, words) = touch.encode();
     let payload: Vec<u64> = [&[0], &head[..words], bytes].concat();
     liar.put_claim(Lane::Messages, (Kind::GatedMessage, payload.len() as u32 * 8, tag), &payload);
@@ -125,15 +126,15 @@ pub(crate) fn say_touch(liar: &mut Attacker, touch: &Touch, bytes: &[u64]) {
 
 /// The two endpoints, the liar, and what is under way.
 pub(crate) struct Scene {
-    pub(crate) victim: Endpoint,
-    pub(crate) ends: Vec<End>,
+    pub(crate) victim: RawEndpoint,
+    pub(crate) ends: Vec<Completion>,
     pub(crate) liar: Attacker,
     pub(crate) remote: RemoteId,
     /// The victim's names of what it has asked the liar, and wants of it.
     pub(crate) asked: u64,
     pub(crate) wanted: u64,
-    pub(crate) honest: Endpoint,
-    honest_ends: Vec<End>,
+    pub(crate) honest: RawEndpoint,
+    honest_ends: Vec<Completion>,
     pub(crate) to_honest: RemoteId,
     pub(crate) from_liar: Guarded,
     pub(crate) waiting: Guarded,
@@ -155,22 +156,22 @@ const ITS_OWN: u64 = 20;
 const COMING_TAG: u64 = 5;
 const WAITING_TAG: u64 = 6;
 
-pub(crate) fn outgoing(bytes: &mut [u8], name: u64) -> Outgoing {
+pub(crate) fn outgoing(bytes: &mut [u8], name: u64) -> OutgoingMessage {
     let (bytes, context) = (span(bytes), name.into());
-    Outgoing { tag: Some(name), data: None, bytes, context, delivered: false }
+    OutgoingMessage { tag: Some(name), data: None, bytes, context, delivered: false }
 }
 
-fn receive(source: Option<RemoteId>, tag: u64, into: Spans, name: u64) -> Receive {
-    Receive { source, tag: Some((tag, 0)), into, context: name.into(), many: None }
+fn receive(source: Option<RemoteId>, tag: u64, into: Spans, name: u64) -> PostedReceive {
+    PostedReceive { source, tag: Some((tag, 0)), into, context: name.into(), many: None }
 }
 
 /// Two endpoints that have met.
-fn two(options: &EndpointOptions) -> ([Endpoint; 2], [RemoteId; 2]) {
+fn two(options: &EndpointOptions) -> ([RawEndpoint; 2], [RemoteId; 2]) {
     let step = Step { from: 0, method: Method::Kernel };
     let tuning = Tuning::new().with_steps(Use::Receive, vec![step]).expect("a step");
     let options = options.clone().spin(Spin::SHARED).ring(1 << 18).tuning(tuning);
-    let mut ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
-    let addresses = ends.each_ref().map(Endpoint::address);
+    let mut ends = [0, 1].map(|_| RawEndpoint::open_with(&options).expect("an endpoint"));
+    let addresses = ends.each_ref().map(RawEndpoint::address);
     let others = [0, 1].map(|at| ends[at].remote(&addresses[1 - at]).expect("a neighbour"));
     let mut bytes = [1];
     for _ in 0..POLLS {
@@ -203,7 +204,7 @@ impl Scene {
         poll_until(&mut victim, &mut ends, |_, _| begun.is_answered());
         let liar = begun.finish();
         let to_liar = victim.send(remote, &outgoing(&mut bytes, TO_LIAR));
-        assert_eq!(to_liar, Ok(Sent::UnderWay));
+        assert_eq!(to_liar, Ok(Sent::Pending));
         let mut scene = Self {
             asked: liar.heard(0)[3],
             wanted: u64::MAX,
@@ -247,7 +248,7 @@ impl Scene {
         receives.into_iter().for_each(|it| self.victim.receive(it).expect("there is room"));
         let (id, len) = (LIARS_ID, 4000);
         let envelope = envelope(COMING_TAG);
-        let ask = Record::Ask { envelope, id, answered: false, len, address: 0 };
+        let ask = Record::Rts { envelope, id, answered: false, len, address: 0 };
         say(&mut self.liar, &ask, &[]);
         let liar = &self.liar;
         let is_go = || liar.heard(1)[1] == LIARS_ID && liar.heard(1)[3] == WANTED as u64;
@@ -266,11 +267,11 @@ impl Scene {
         // In two pieces, which nobody reads where they lie.
         let (first, second) = bytes.split_at_mut(ASKED / 2);
         let pieces = Spans::new([first, second].map(whole)).expect("two are few");
-        let in_pieces = |name| Outgoing { bytes: pieces.clone(), ..outgoing(&mut [], name) };
+        let in_pieces = |name| OutgoingMessage { bytes: pieces.clone(), ..outgoing(&mut [], name) };
         let sent = victim.send(self.to_honest, &in_pieces(TO_HONEST));
-        assert_eq!(sent, Ok(Sent::UnderWay));
+        assert_eq!(sent, Ok(Sent::Pending));
         let sent = honest.send(back, &in_pieces(ITS_OWN));
-        assert_eq!(sent, Ok(Sent::UnderWay));
+        assert_eq!(sent, Ok(Sent::Pending));
         for _ in 0..100 {
             victim.progress(|end| ends.push(end));
         }
@@ -323,13 +324,13 @@ impl Scene {
             victim.progress(|end| ends.push(end));
             honest.progress(|end| honest_ends.push(end));
         }
-        let has = |ends: &[End], name: u64| {
+        let has = |ends: &[Completion], name: u64| {
             let mut ends = ends.iter().filter(|end| end.context == name.into());
             ends.next().is_some_and(|end| end.result == Ok(())) && ends.next().is_none()
         };
         assert!(has(ends, TO_HONEST) && has(ends, FROM_HONEST), "{what}: {ends:?}");
         assert!(has(honest_ends, TO_HONEST) && has(honest_ends, ITS_OWN), "{what}");
-        let is_received = |end: &&End| matches!(end.what, What::Received(_));
+        let is_received = |end: &&Completion| matches!(end.what, CompletionKind::Received(_));
         assert_eq!(honest_ends.iter().filter(is_received).count(), 1, "{what}");
         assert!(self.rooms.iter().all(|room| *room == self.bytes), "{what}: each byte");
     }

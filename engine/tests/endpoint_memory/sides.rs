@@ -1,9 +1,11 @@
 //! Two endpoints, or one and itself, of which one touches the other's windows.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
-use ayre::{
-    Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, RemoteId, Span, Spans,
-    Spin, Spot, Touched, Update, What, Windows, Write,
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, Context, MemoryRegions, OutgoingMessage, RawEndpoint,
+    RemoteAddress, RmaEvent, RmaUpdate, RmaWrite, Span, Spans,
 };
+use ayre::{EndpointOptions, Fault, PostError, Spin};
 use std::collections::VecDeque;
 
 pub(crate) fn whole(bytes: &mut [u8]) -> Span {
@@ -28,28 +30,28 @@ pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
 
 /// The near one touches the far one's windows; `far` is a stranger where it touches its own.
 pub(crate) struct Sides {
-    pub(crate) near: Endpoint,
-    pub(crate) far: Endpoint,
+    pub(crate) near: RawEndpoint,
+    pub(crate) far: RawEndpoint,
     /// Who owns the windows, as the near one calls it, and who touches them.
     pub(crate) to: RemoteId,
     pub(crate) back: RemoteId,
-    pub(crate) windows: Windows,
-    ends: VecDeque<End>,
-    told: VecDeque<Touched>,
-    pub(crate) far_ends: Vec<End>,
+    pub(crate) windows: MemoryRegions,
+    ends: VecDeque<Completion>,
+    told: VecDeque<RmaEvent>,
+    pub(crate) far_ends: Vec<Completion>,
 }
 
 /// With a ring so narrow that little fills it.
-fn open() -> Endpoint {
+fn open() -> RawEndpoint {
     let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
-    Endpoint::open_with(&options).expect("an endpoint")
+    RawEndpoint::open_with(&options).expect("an endpoint")
 }
 
 impl Sides {
     pub(crate) fn new(to_itself: bool) -> Self {
         let [mut near, mut far] = [0, 1].map(|_| open());
         let [at_near, at_far] = [near.address(), far.address()];
-        let windows = Windows::new();
+        let windows = MemoryRegions::new();
         let (to, back) = if to_itself {
             near.share(&windows);
             let itself = near.remote(&at_near).expect("itself");
@@ -65,14 +67,14 @@ impl Sides {
         sides
     }
 
-    pub(crate) fn spot(&self, key: u64, address: u64) -> Spot {
-        Spot { remote: self.to, key, address }
+    pub(crate) fn spot(&self, key: u64, address: u64) -> RemoteAddress {
+        RemoteAddress { remote: self.to, key, address }
     }
 
     pub(crate) fn progress(&mut self) {
         let Self { near, far, ends, told, far_ends, .. } = self;
-        let mut sort = |end: End, others: &mut dyn FnMut(End)| match end.what {
-            What::Touched(touched) => {
+        let mut sort = |end: Completion, others: &mut dyn FnMut(Completion)| match end.what {
+            CompletionKind::RmaEvent(touched) => {
                 assert_eq!((end.context, end.result), (0, Ok(())));
                 told.push_back(touched);
             }
@@ -106,27 +108,27 @@ impl Sides {
         posted.expect("it was posted")
     }
 
-    pub(crate) fn write(&mut self, to: Spot, write: &Write) {
+    pub(crate) fn write(&mut self, to: RemoteAddress, write: &RmaWrite) {
         let _ = self.post(|sides| sides.near.write(to, write));
     }
 
-    pub(crate) fn read(&mut self, from: Spot, into: Spans) {
+    pub(crate) fn read(&mut self, from: RemoteAddress, into: Spans) {
         self.post(|sides| sides.near.read(from, into.clone(), 6));
     }
 
-    pub(crate) fn update(&mut self, at: Spot, update: &Update) {
+    pub(crate) fn update(&mut self, at: RemoteAddress, update: &RmaUpdate) {
         self.post(|sides| sides.near.update(at, update));
     }
 
     /// The next end at the near one.
-    pub(crate) fn end(&mut self) -> (Context, What, Result<(), Fault>) {
+    pub(crate) fn end(&mut self) -> (Context, CompletionKind, Result<(), Fault>) {
         self.until(|sides| !sides.ends.is_empty());
         let end = self.ends.pop_front().expect("there is one");
         (end.context, end.what, end.result)
     }
 
     /// The next that the windows' owner is told of.
-    pub(crate) fn touched(&mut self) -> Touched {
+    pub(crate) fn touched(&mut self) -> RmaEvent {
         self.until(|sides| !sides.told.is_empty());
         self.told.pop_front().expect("there is one")
     }
@@ -134,7 +136,7 @@ impl Sides {
     /// Messages still go.
     pub(crate) fn check_lives(&mut self) {
         let mut bytes = [1];
-        let message = Outgoing {
+        let message = OutgoingMessage {
             tag: Some(99),
             data: None,
             bytes: span(&mut bytes),

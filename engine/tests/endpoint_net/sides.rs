@@ -1,9 +1,10 @@
 //! Endpoints that meet over the network, though they are of one host and one thread.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
-use ayre::{
-    Address, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive, RemoteId, Sent,
-    Span, Spans, Spin,
+use ayre::endpoint::raw::{
+    Completion, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span, Spans,
 };
+use ayre::endpoint::{Address, RemoteId};
+use ayre::{EndpointOptions, Fault, PostError, Spin};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -30,14 +31,20 @@ pub(crate) fn span(bytes: &mut [u8]) -> Spans {
 }
 
 /// A tagged message.
-pub(crate) fn message(tag: u64, bytes: &mut [u8], delivered: bool) -> Outgoing {
-    Outgoing { tag: Some(tag), data: None, bytes: span(bytes), context: tag.into(), delivered }
+pub(crate) fn message(tag: u64, bytes: &mut [u8], delivered: bool) -> OutgoingMessage {
+    OutgoingMessage {
+        tag: Some(tag),
+        data: None,
+        bytes: span(bytes),
+        context: tag.into(),
+        delivered,
+    }
 }
 
 /// A receive of it, from anybody.
-pub(crate) fn receive(tag: u64, into: &mut [u8]) -> Receive {
+pub(crate) fn receive(tag: u64, into: &mut [u8]) -> PostedReceive {
     let tagged = Some((tag, 0));
-    Receive { source: None, tag: tagged, into: span(into), context: tag.into(), many: None }
+    PostedReceive { source: None, tag: tagged, into: span(into), context: tag.into(), many: None }
 }
 
 pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
@@ -46,13 +53,13 @@ pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
 
 /// An endpoint and what has ended at it.
 pub(crate) struct Side {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) ends: Vec<End>,
+    pub(crate) endpoint: RawEndpoint,
+    pub(crate) ends: Vec<Completion>,
 }
 
 impl Side {
     pub(crate) fn open(options: &EndpointOptions) -> Self {
-        Self { endpoint: Endpoint::open_with(options).expect("an endpoint"), ends: Vec::new() }
+        Self { endpoint: RawEndpoint::open_with(options).expect("an endpoint"), ends: Vec::new() }
     }
 
     pub(crate) fn poll(&mut self) {
@@ -77,7 +84,7 @@ impl Side {
     }
 
     /// Sends if there is room and a connection.
-    pub(crate) fn try_send(&mut self, to: RemoteId, message: &Outgoing) -> Option<Sent> {
+    pub(crate) fn try_send(&mut self, to: RemoteId, message: &OutgoingMessage) -> Option<Sent> {
         match self.endpoint.send(to, message) {
             Ok(sent) => Some(sent),
             Err(PostError::Busy(_)) => None,
@@ -99,7 +106,11 @@ pub(crate) fn poll_until<const N: usize>(
 }
 
 /// Sends as soon as there is room and a connection.
-pub(crate) fn send([from, to]: [&mut Side; 2], remote: RemoteId, message: &Outgoing) -> Sent {
+pub(crate) fn send(
+    [from, to]: [&mut Side; 2],
+    remote: RemoteId,
+    message: &OutgoingMessage,
+) -> Sent {
     let mut sent = None;
     poll_until([from, to], |[from, _]| {
         sent = from.try_send(remote, message);
@@ -113,7 +124,7 @@ pub(crate) fn pass([from, to]: [&mut Side; 2], remote: RemoteId, tag: u64) {
     let (mut bytes, mut room) = (pattern(40, tag as usize), [0; 40]);
     to.endpoint.receive(receive(tag, &mut room)).expect("there is room");
     let sent = send([&mut *from, &mut *to], remote, &message(tag, &mut bytes, false));
-    assert_eq!(sent, Sent::Gone);
+    assert_eq!(sent, Sent::Completed);
     let before = to.ends.len();
     poll_until([from, to], |[_, to]| to.ends.len() > before);
     let end = to.ends.pop().expect("it came");

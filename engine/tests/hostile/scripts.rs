@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each fuzz target uses other parts of it")]
 use crate::attacker::{Attacker, DONE, LANES, Lane, Offer, Parts, memory_file, sealed_file};
 use crate::world::{Equipped, LANDING, REGION, World};
-use ayre::deposit::{self, Form, Instruction, Mask, Message, OPERAND, Program, X, Y, Z};
-use ayre::{Atomic, AtomicOp, Classes, EAGER_MAX, Key, Mode, Options, PeerId, Width};
+use ayre::deposit::{self, DepositMessage, Form, Instruction, Mask, OPERAND, Program, X, Y, Z};
+use ayre::memory::{Atomic, AtomicOp, Classes, Key, Width};
+use ayre::message::EAGER_MAX;
+use ayre::{Mode, PeerId, PostOptions};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES};
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::lane::Kind;
@@ -171,8 +173,8 @@ fn message(script: &mut Script<'_>, key: Key, epoch: u8) -> [u64; COMMAND_BYTES 
         0 => Form::Pointer { entry: u16::from(script.byte() % 4), registers },
         1 => Form::Carried(Program::new().then(X.set(OPERAND)).carry(registers)),
         2 => Form::Carried(Program::new().then(X.add(Y)).give(Z).carry(registers)),
-        3 => Form::Carried(Program::new().read(deposit::Address::Direct).carry(registers)),
-        4 => Form::Carried(Program::new().write(deposit::Address::Indexed).carry(registers)),
+        3 => Form::Carried(Program::new().read(deposit::AddressMode::Direct).carry(registers)),
+        4 => Form::Carried(Program::new().write(deposit::AddressMode::Indexed).carry(registers)),
         _ => {
             let word = script.word() & !(0xf_u64 << 5) | u64::from(script.byte() % 12) << 5;
             Instruction::parse(word).map_or(Form::Probe, Form::Carried)
@@ -180,14 +182,14 @@ fn message(script: &mut Script<'_>, key: Key, epoch: u8) -> [u64; COMMAND_BYTES 
     };
     let (brings, operand) = (script.byte().is_multiple_of(2), script.number());
     let (len, mask) = (u16::from(script.byte() % 16), Mask(u64::MAX << (script.byte() % 2)));
-    let message = Message { form, operand, mask, len, brings, asks: !brings };
+    let message = DepositMessage { form, operand, mask, len, brings, asks: !brings };
     Posted { key, epoch, classes: Classes::empty(), tag: 7, value: 8, message }.encode()
 }
 
 /// Posts something that the attacker then answers, or not; nothing that waits for it.
 fn ask(world: &mut World, equipped: &Equipped, script: &mut Script<'_>) {
     let (victim, remote) = (&mut world.victim, &equipped.remote);
-    let (options, data) = (Options::new().requester().completer(), [1; 600]);
+    let (options, data) = (PostOptions::new().requester().completer(), [1; 600]);
     let (what, size) = (script.byte(), usize::from(script.byte()) * 4);
     let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
     let _ = match what % 4 {

@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::attacker::{Attacker, Begun, Offer, Random};
 use ayre::deposit::{self, Depot, Inlet, InletOptions, Program, Protection, Register, X, Y};
+use ayre::error::Status;
+use ayre::memory::{Classes, Key, Operation};
+use ayre::message::EAGER_MAX;
 use ayre::*;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,7 +125,7 @@ impl World {
         (8..16).for_each(|index| depot.set_register(index, 0).expect("nobody is inside"));
         depot.protect(8..=15, Protection::all()).expect("nobody is inside");
         let [tail, size, none] = [6, 7, 255].map(Register::At);
-        let append = Program::new().write(deposit::Address::Indirect).then(X.add(Y));
+        let append = Program::new().write(deposit::AddressMode::Indirect).then(X.add(Y));
         depot.store(0, &[append.store([tail, size, none])]).expect("there is a place");
         let options = InletOptions::new()
             .rights(Rights::READ | Rights::WRITE | Rights::PROGRAM)
@@ -142,7 +145,7 @@ impl World {
         let round = self.round;
         let data: Vec<u8> = (0..200).map(|at| (round * 7 + at) as u8).collect();
         let offset = round * 64 % (REGION as u64 - 200);
-        let options = Options::new().completer().tag(round as u32);
+        let options = PostOptions::new().completer().tag(round as u32);
         let (victim, honest) = (&mut self.victim, &mut self.honest);
         let (one, zero) = (self.to_honest.peer(), self.to_victim.peer());
         victim.put(&self.to_honest, offset, &data, options).expect("room for a put");

@@ -2,10 +2,12 @@
 //! and memory can be handed over, and say why where not.
 use super::common::container::{Container, may_make, socket_of};
 use super::common::{Family, Line, with_processes};
-use ayre::{
-    Address, Busy, End, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, Port, PostError,
-    Receive, Refusal, RemoteId, Sent, Span, Spin, What,
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span,
 };
+use ayre::endpoint::{Address, RemoteId};
+use ayre::error::{DisconnectReason, Refusal};
+use ayre::{Busy, EndpointOptions, Fault, Port, PostError, Spin};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -79,9 +81,9 @@ impl Outcome {
 
 /// An endpoint, and its memory.
 struct Side {
-    endpoint: Endpoint,
+    endpoint: RawEndpoint,
     bytes: Vec<u8>,
-    ended: Vec<End>,
+    ended: Vec<Completion>,
 }
 
 impl Side {
@@ -91,7 +93,7 @@ impl Side {
             Some(_) => options.local(),
             None => options.at(Ipv4Addr::LOCALHOST.into()),
         };
-        let endpoint = Endpoint::open_with(&options).expect("an endpoint");
+        let endpoint = RawEndpoint::open_with(&options).expect("an endpoint");
         Self { endpoint, bytes: vec![0; LEN], ended: Vec::new() }
     }
 
@@ -110,19 +112,19 @@ impl Side {
     fn send(&mut self, remote: RemoteId) -> Result<(), Fault> {
         let bytes = self.span().into();
         let tag = Some(TAG);
-        let message = Outgoing { tag, data: None, bytes, context: 1, delivered: false };
+        let message = OutgoingMessage { tag, data: None, bytes, context: 1, delivered: false };
         loop {
             match self.endpoint.send(remote, &message) {
-                Ok(Sent::Gone) => return Ok(()),
+                Ok(Sent::Completed) => return Ok(()),
                 Ok(_) => break,
                 Err(PostError::Busy(_)) => self.go_on(),
                 Err(PostError::Fault(fault)) => return Err(fault),
             }
         }
-        self.until(|end| end.what == What::Sent)
+        self.until(|end| end.what == CompletionKind::Sent)
     }
 
-    fn until(&mut self, is_it: impl Fn(&End) -> bool) -> Result<(), Fault> {
+    fn until(&mut self, is_it: impl Fn(&Completion) -> bool) -> Result<(), Fault> {
         loop {
             if let Some(index) = self.ended.iter().position(&is_it) {
                 return self.ended.swap_remove(index).result;
@@ -135,29 +137,30 @@ impl Side {
     fn post(&mut self) {
         self.bytes.fill(0);
         let (into, tag) = (self.span().into(), Some((TAG, 0)));
-        let receive = Receive { source: None, tag, into, context: 2, many: None };
+        let receive = PostedReceive { source: None, tag, into, context: 2, many: None };
         self.endpoint.receive(receive).expect("there is room");
     }
 
     fn has_come(&self) -> bool {
-        self.ended.iter().any(|end| matches!(end.what, What::Received(_)))
+        self.ended.iter().any(|end| matches!(end.what, CompletionKind::Received(_)))
     }
 
     fn check(&mut self) {
-        self.until(|end| matches!(end.what, What::Received(_))).expect("a message");
+        self.until(|end| matches!(end.what, CompletionKind::Received(_))).expect("a message");
         assert!(self.bytes.iter().enumerate().all(|(at, byte)| *byte == at as u8), "its bytes");
     }
 
     fn outcome(&self, remote: RemoteId, sent: Result<(), Fault>) -> Outcome {
-        let user = |why: Option<&EndReason>| match why {
-            Some(EndReason::Refused(Refusal::User(user))) => Some(Outcome::Refused(*user)),
-            Some(EndReason::Rejected(Refusal::User(user))) => Some(Outcome::Rejected(*user)),
-            Some(EndReason::Refused(Refusal::Memory)) => Some(Outcome::RefusedForFiles),
+        let user = |why: Option<&DisconnectReason>| match why {
+            Some(DisconnectReason::Refused(Refusal::User(user))) => Some(Outcome::Refused(*user)),
+            Some(DisconnectReason::Rejected(Refusal::User(user))) => Some(Outcome::Rejected(*user)),
+            Some(DisconnectReason::Refused(Refusal::Memory)) => Some(Outcome::RefusedForFiles),
             _ => None,
         };
         let detour = user(self.endpoint.detour(remote));
         // Who looks at the links is told the same, where the system lists what can be looked at.
-        let seen = ayre::wire_reports(std::time::Duration::from_secs(1)).expect("it can wait");
+        let seen =
+            ayre::network::wire_reports(std::time::Duration::from_secs(1)).expect("it can wait");
         let own = seen.reports.iter().filter(|port| port.process == std::process::id());
         let told = own.flat_map(|port| &port.links).filter_map(|link| link.detour.as_deref());
         let (told, known): (Vec<_>, _) = (told.collect(), self.endpoint.detour(remote));
@@ -393,8 +396,8 @@ fn endpoints_do_without_the_calls_that_sandboxes_refuse() {
 fn meet_alone(number: u64) {
     let options = EndpointOptions::new().spin(Spin::SHARED);
     let options = if number == 0 { options.at(Ipv4Addr::LOCALHOST.into()) } else { options };
-    let ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
-    let [own, other] = ends.each_ref().map(Endpoint::address);
+    let ends = [0, 1].map(|_| RawEndpoint::open_with(&options).expect("an endpoint"));
+    let [own, other] = ends.each_ref().map(RawEndpoint::address);
     let host = |address: &Address| address.to_bytes()[8..16].to_vec();
     assert_eq!(
         host(&own) != host(&other),
@@ -408,7 +411,8 @@ fn meet_alone(number: u64) {
     (0..LEN).for_each(|at| one.bytes[at] = at as u8);
     let remote = one.endpoint.remote(&other).expect("it is found");
     let bytes = one.span().into();
-    let message = Outgoing { tag: Some(TAG), data: None, bytes, context: 1, delivered: false };
+    let message =
+        OutgoingMessage { tag: Some(TAG), data: None, bytes, context: 1, delivered: false };
     while one.endpoint.send(remote, &message).is_err_and(|why| why.is_busy()) {
         one.go_on();
         two.go_on();
@@ -517,7 +521,7 @@ fn be_called_in_a_crowd(number: u64, line: &Line) {
     let remote = side.endpoint.remote(&address.expect("an address")).expect("a neighbour");
     (0..LEN).for_each(|at| side.bytes[at] = at as u8);
     let (bytes, tag) = (side.span().into(), Some(TAG));
-    let message = Outgoing { tag, data: None, bytes, context: 1, delivered: false };
+    let message = OutgoingMessage { tag, data: None, bytes, context: 1, delivered: false };
     let sent = side.endpoint.send(remote, &message);
     line.say(u64::from(sent == Err(PostError::Busy(Busy::Connecting))));
     side.send(remote).expect("it lives");

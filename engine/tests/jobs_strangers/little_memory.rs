@@ -3,11 +3,10 @@
 use super::common::container::{Container, MemoryGroup};
 use super::common::system::{memory_files, touched};
 use super::common::{Family, Line, with_processes};
+use ayre::endpoint::raw::{Completion, OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span};
+use ayre::endpoint::{Address, RemoteId};
 use ayre::tuning::{Method, Step, Tuning, Use};
-use ayre::{
-    Address, End, Endpoint, EndpointOptions, Outgoing, PostError, Receive, RemoteId, Sent, Span,
-    Spin,
-};
+use ayre::{EndpointOptions, PostError, Spin};
 use std::net::Ipv4Addr;
 
 const RANKS: usize = 8;
@@ -40,7 +39,7 @@ fn addresses(line: &Line) -> Vec<Address> {
 /// One of the endpoints.
 struct Rank {
     number: usize,
-    endpoint: Endpoint,
+    endpoint: RawEndpoint,
     others: Vec<(usize, RemoteId)>,
     from: Vec<u8>,
     into: Vec<u8>,
@@ -55,7 +54,7 @@ impl Rank {
             true => options.at(Ipv4Addr::LOCALHOST.into()).plain().apart(),
             false => options.local(),
         };
-        let mut endpoint = Endpoint::open_with(&options).expect("an endpoint");
+        let mut endpoint = RawEndpoint::open_with(&options).expect("an endpoint");
         let own = endpoint.address().to_bytes();
         own.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
         let all = addresses(line).into_iter().enumerate().filter(|(rank, _)| *rank != number);
@@ -78,23 +77,24 @@ impl Rank {
             let [into, from] = [into, &mut self.from[..]]
                 .map(|bytes| unsafe { Span::new(bytes.as_mut_ptr(), LEN) }.into());
             let (source, many) = (Some(*remote), None);
-            let receive = Receive { source, tag: Some((tag, 0)), into, context: 1, many };
+            let receive = PostedReceive { source, tag: Some((tag, 0)), into, context: 1, many };
             self.endpoint.receive(receive).expect("there is room");
             let (data, delivered) = (None, false);
-            let message = Outgoing { tag: Some(tag), data, bytes: from, context: 2, delivered };
+            let message =
+                OutgoingMessage { tag: Some(tag), data, bytes: from, context: 2, delivered };
             unsent.push((*remote, message));
         }
         let mut due = 2 * unsent.len();
         while due > 0 {
             unsent.retain(|(remote, message)| match self.endpoint.send(*remote, message) {
                 Ok(sent) => {
-                    due -= usize::from(sent == Sent::Gone);
+                    due -= usize::from(sent == Sent::Completed);
                     false
                 }
                 Err(PostError::Busy(_)) => true,
                 Err(error) => panic!("{error}"),
             });
-            let found = self.endpoint.progress(|End { result, .. }| {
+            let found = self.endpoint.progress(|Completion { result, .. }| {
                 result.expect("all are there");
                 due -= 1;
             });

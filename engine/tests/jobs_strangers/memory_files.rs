@@ -3,7 +3,8 @@ use super::common::container::{Container, may_make};
 use super::common::system::mappings;
 use super::common::{Line, with_processes};
 use super::containers::{LOCAL, Outcome, meet, talk};
-use ayre::{Config, Endpoint, EndpointOptions, Options, Port, RegionOptions, Rights};
+use ayre::endpoint::raw::RawEndpoint;
+use ayre::{Config, EndpointOptions, Port, PostOptions, RegionOptions, Rights};
 
 const FILES: i64 = libc::SYS_memfd_create;
 const COUNTERS: i64 = libc::SYS_eventfd2;
@@ -78,7 +79,7 @@ fn who_has_memory_files_takes_no_others_and_both_go_by_a_link() {
 fn where_no_folder_has_room_for_memory_the_error_names_them_all() {
     with_processes(
         |_, _| {
-            let error = Endpoint::open_with(&EndpointOptions::new().local()).map(|_| ());
+            let error = RawEndpoint::open_with(&EndpointOptions::new().local()).map(|_| ());
             let said = error.expect_err("there is no room").to_string();
             for word in ["memfd_create", "seccomp", "/dev/shm: No space", "/tmp: No space"] {
                 assert!(said.contains(word), "no `{word}` in: {said}");
@@ -110,7 +111,7 @@ fn wake_by_pipes() {
     port.share(own, &region, 0..4096, Rights::all(), 0).expect("it is handed over");
     let remote = port.accept_region(own, 0).expect("what was handed over");
     for round in 0..100u8 {
-        let both = Options::new().requester().completer();
+        let both = PostOptions::new().requester().completer();
         port.put(&remote, 0, &[round], both).expect("it is posted");
         for _ in 0..2 {
             port.wait_notification(None).expect("the thread is woken, and wakes the port");

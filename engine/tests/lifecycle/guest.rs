@@ -2,9 +2,11 @@
 use super::common::system::descriptors;
 use super::common::{Executor, Line, with_processes};
 use ayre::deposit::{Deposit, InletOptions, OPERAND, Program, Register, Stored, X, Y};
+use ayre::endpoint::raw::{OutgoingMessage, PostedReceive, RawEndpoint, Spans};
+use ayre::endpoint::{Address, RemoteId};
 use ayre::{
-    Address, Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port,
-    Receive, ReceiveError, RegionOptions, RemoteId, Rights, SetupError, Spans, Spin,
+    Config, EndpointOptions, NetOptions, PeerId, Port, PostOptions, ReceiveError, RegionOptions,
+    Rights, SetupError, Spin,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
@@ -27,7 +29,7 @@ const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 #[derive(Debug)]
 struct All {
     _ports: [Port; 2],
-    _endpoints: [Endpoint; 2],
+    _endpoints: [RawEndpoint; 2],
     _memory: Vec<Box<dyn std::fmt::Debug>>,
 }
 
@@ -55,13 +57,13 @@ impl All {
     }
 }
 
-fn talking_endpoints() -> [Endpoint; 2] {
+fn talking_endpoints() -> [RawEndpoint; 2] {
     let options = EndpointOptions::new().spin(Spin::SHARED).at([127, 0, 0, 1].into());
-    let mut both = [(); 2].map(|()| Endpoint::open_with(&options).unwrap());
+    let mut both = [(); 2].map(|()| RawEndpoint::open_with(&options).unwrap());
     let to = both[1].address();
     let to = both[0].remote(&to).unwrap();
     let bytes = Spans::default();
-    let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
     while both[0].send(to, &message).is_err() {
         both.iter_mut().for_each(|endpoint| _ = endpoint.progress(|_| {}));
     }
@@ -207,7 +209,7 @@ fn in_child(f: impl FnOnce() -> bool) -> bool {
 fn meddle(rank: super::Rank) -> bool {
     let super::Rank { mut port, other, mut queue, remote, mut remote_queue, .. } = rank;
     let refused = port.alloc(64, RegionOptions::new()).is_err();
-    let put = port.put(&remote, 0, &[7; 8], Options::new()).is_err();
+    let put = port.put(&remote, 0, &[7; 8], PostOptions::new()).is_err();
     let put = put || port.flush(other).is_err();
     let sent = (0..1000).filter(|_| port.send(other, 0, b"of a child").is_ok()).count();
     let enqueued = (0..1000).filter(|_| port.enqueue(&mut remote_queue, b"x").is_ok()).count();
@@ -350,18 +352,18 @@ fn the_limit_of_descriptors_is_raised_once_unless_the_user_has_it_kept() {
 /// Endpoints of a process that call the one of the test.
 const CALLERS: usize = 20;
 
-pub(crate) fn message(to: RemoteId, endpoint: &mut Endpoint) -> bool {
+pub(crate) fn message(to: RemoteId, endpoint: &mut RawEndpoint) -> bool {
     let bytes = Spans::default();
-    let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
     endpoint.send(to, &message).is_ok()
 }
 
 /// Takes as many messages.
-fn take(endpoint: &mut Endpoint, count: usize) {
+fn take(endpoint: &mut RawEndpoint, count: usize) {
     let mut taken = 0;
     for _ in 0..count {
         let into = Spans::default();
-        let any = Receive { source: None, tag: None, into, context: 1, many: None };
+        let any = PostedReceive { source: None, tag: None, into, context: 1, many: None };
         endpoint.receive(any).unwrap();
     }
     while taken < count {
@@ -382,7 +384,7 @@ fn tell_address(line: &Line, address: Address) {
 }
 
 /// The endpoint that all call; in a process of its own, whose descriptors are counted.
-fn be_called(mut hub: Endpoint, line: &Line) {
+fn be_called(mut hub: RawEndpoint, line: &Line) {
     tell_address(line, hub.address());
     let before = open_numbers().len();
     take(&mut hub, CALLERS);
@@ -406,7 +408,7 @@ fn be_called(mut hub: Endpoint, line: &Line) {
 fn a_peer_costs_an_endpoint_two_descriptors_and_wakes_it() {
     let options = || EndpointOptions::new().spin(Spin::SHARED).local();
     let child = move |number, line: Line| {
-        let open = || Endpoint::open_with(&options()).unwrap();
+        let open = || RawEndpoint::open_with(&options()).unwrap();
         if number == 0 {
             return be_called(open(), &line);
         }
@@ -451,7 +453,7 @@ fn deposit_for_ever(line: &Line) {
     beget_heir(line);
     let add = Deposit::enter(0).operand(1);
     loop {
-        let _ = port.deposit(&inlet, &add, Options::new());
+        let _ = port.deposit(&inlet, &add, PostOptions::new());
     }
 }
 

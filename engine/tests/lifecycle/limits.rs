@@ -4,11 +4,10 @@ use super::SHORT;
 use super::common::container::{Container, may_make};
 use super::common::{Family, Line, Process, with_processes};
 use super::guest::{message, open_numbers, threads};
+use ayre::endpoint::raw::{PostedReceive, RawEndpoint, Spans};
+use ayre::error::DisconnectReason;
 use ayre::guest::descriptor;
-use ayre::{
-    Config, EndReason, Endpoint, EndpointOptions, NetOptions, PeerId, Port, Receive, ReceiveError,
-    RegionOptions, Spans, Spin,
-};
+use ayre::{Config, EndpointOptions, NetOptions, PeerId, Port, ReceiveError, RegionOptions, Spin};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, fstat};
@@ -20,10 +19,10 @@ use std::thread::Builder;
 /// Bytes of a stack as the threads of small C libraries have them.
 const STACK: usize = 128 << 10;
 
-type Both = [Box<Endpoint>; 2];
+type Both = [Box<RawEndpoint>; 2];
 
 fn open(options: &EndpointOptions) -> Both {
-    [(); 2].map(|()| Box::new(Endpoint::open_with(options).unwrap()))
+    [(); 2].map(|()| Box::new(RawEndpoint::open_with(options).unwrap()))
 }
 
 fn local() -> EndpointOptions {
@@ -40,7 +39,9 @@ fn exchange(both: &mut Both) {
     let to = both[1].address();
     let to = both[0].remote(&to).unwrap();
     let into = Spans::default();
-    both[1].receive(Receive { source: None, tag: None, into, context: 1, many: None }).unwrap();
+    both[1]
+        .receive(PostedReceive { source: None, tag: None, into, context: 1, many: None })
+        .unwrap();
     let (mut is_sent, mut has_come) = (false, false);
     while !has_come {
         is_sent = is_sent || message(to, &mut both[0]);
@@ -180,7 +181,7 @@ fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
             both[0].progress(|_| ());
         }
         let why = both[0].reason(to).unwrap();
-        assert_eq!(*why, EndReason::Os { call: "epoll_wait", errno: Errno::BADF });
+        assert_eq!(*why, DisconnectReason::Os { call: "epoll_wait", errno: Errno::BADF });
         assert!(why.advice().contains("closed"), "{}", why.advice());
         assert!(!message(to, &mut both[0]));
         let lost = descriptor::lost();
@@ -225,7 +226,7 @@ fn closing_closes_nothing_that_the_program_has_opened_where_it_has_closed_what_w
 fn threads_close_nothing_that_the_program_has_opened_where_theirs_was_closed() {
     let child = |_, line: Line| {
         let before = open_numbers();
-        let endpoint = Endpoint::open_with(&apart()).unwrap();
+        let endpoint = RawEndpoint::open_with(&apart()).unwrap();
         // It has its name a moment after its start.
         while !a_keeper_runs() {
             std::thread::yield_now();

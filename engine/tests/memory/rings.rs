@@ -2,8 +2,10 @@
 //! nothing, little and much has gone through their rings.
 use super::common::system::{memory_files, touched};
 use super::common::{Line, with_processes};
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{OutgoingMessage, PostedReceive, RawEndpoint, Sent, Span};
 use ayre::tuning::{Method, Step, Tuning, Use};
-use ayre::{Endpoint, EndpointOptions, Outgoing, PostError, Receive, RemoteId, Sent, Span, Spin};
+use ayre::{EndpointOptions, PostError, Spin};
 
 /// Bytes of each ring, of one direction.
 const RING: usize = 1 << 20;
@@ -15,8 +17,8 @@ const PAGE: usize = 4096;
 
 /// Two endpoints of this process, the first of which sends to the second.
 struct Pair {
-    near: Endpoint,
-    far: Endpoint,
+    near: RawEndpoint,
+    far: RawEndpoint,
     remote: RemoteId,
     from: Vec<u8>,
     into: Vec<u8>,
@@ -28,7 +30,7 @@ impl Pair {
         let step = Step { from: 0, method: Method::Pipeline };
         let tuning = Tuning::new().with_steps(Use::Receive, vec![step]).expect("a step");
         let options = EndpointOptions::new().spin(Spin::SHARED).local().ring(RING).tuning(tuning);
-        let open = || Endpoint::open_with(&options).expect("an endpoint");
+        let open = || RawEndpoint::open_with(&options).expect("an endpoint");
         let (mut near, far) = (open(), open());
         let remote = near.remote(&far.address()).expect("a neighbour");
         let (from, into) = (vec![7; 1 << 20], vec![0; 1 << 20]);
@@ -44,7 +46,7 @@ impl Pair {
             // SAFETY: the buffers are kept, and kept off, until what was posted has ended.
             let [from, into] = [&mut self.from, &mut self.into]
                 .map(|bytes| unsafe { Span::new(bytes.as_mut_ptr(), len) });
-            let receive = Receive {
+            let receive = PostedReceive {
                 source: None,
                 tag: Some((1, 0)),
                 into: into.into(),
@@ -53,12 +55,14 @@ impl Pair {
             };
             self.far.receive(receive).expect("there is room");
             let (tag, data, bytes) = (Some(1), None, from.into());
-            let message = Outgoing { tag, data, bytes, context: 2, delivered: false };
+            let message = OutgoingMessage { tag, data, bytes, context: 2, delivered: false };
             let (mut due, mut is_sent) = (2, false);
             while due > 0 || !is_sent {
                 if !is_sent {
                     match self.near.send(self.remote, &message) {
-                        Ok(sent) => (is_sent, due) = (true, due - usize::from(sent == Sent::Gone)),
+                        Ok(sent) => {
+                            (is_sent, due) = (true, due - usize::from(sent == Sent::Completed))
+                        }
                         Err(PostError::Busy(_)) => {}
                         Err(error) => panic!("{error}"),
                     }

@@ -2,10 +2,13 @@
 //! all polled by one thread.
 use super::common::random::{Random, fill};
 use super::common::simulated::{Named, assert_repeatable, rounds};
-use ayre::{
-    Combine, End, Endpoint, EndpointOptions, Number, Outgoing, PostError, Receive, RemoteId,
-    Rights, Sent, Simulation, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{
+    Completion, CompletionKind, MemoryRegion, MemoryRegions, OutgoingMessage, PostedReceive,
+    RawEndpoint, RemoteAddress, RmaUpdate, RmaWrite, Sent, Span, Spans,
 };
+use ayre::{EndpointOptions, PostError, Rights, Simulation, Spin};
 use std::time::Duration;
 
 const SIDES: usize = 3;
@@ -38,7 +41,7 @@ struct Due {
 }
 
 struct Side {
-    endpoint: Endpoint,
+    endpoint: RawEndpoint,
     remotes: Vec<RemoteId>,
     kept: Vec<Bytes>,
     due: Vec<Due>,
@@ -65,14 +68,14 @@ fn content(from: usize, to: usize, number: usize, len: usize) -> Vec<u8> {
 }
 
 /// What an endpoint was told, and when by the network's clock.
-type Told = (Duration, usize, End);
+type Told = (Duration, usize, Completion);
 
 struct Run {
     dice: Random,
     simulation: Simulation,
     sides: Vec<Side>,
     /// The counter and the part of each writer, at each endpoint.
-    windows: Vec<(Windows, Bytes)>,
+    windows: Vec<(MemoryRegions, Bytes)>,
     log: Vec<Told>,
 }
 
@@ -96,10 +99,10 @@ impl Run {
             let options = EndpointOptions::new().simulated(&simulation).linger(Duration::ZERO);
             let options = options.spin(Spin::SHARED).faults(faults.parse().expect("a plan"));
             let options = if is_plain { options.plain() } else { options };
-            Endpoint::open_with(&options).expect("an endpoint")
+            RawEndpoint::open_with(&options).expect("an endpoint")
         });
         let mut endpoints: Vec<_> = endpoints.collect();
-        let addresses: Vec<_> = endpoints.iter().map(Endpoint::address).collect();
+        let addresses: Vec<_> = endpoints.iter().map(RawEndpoint::address).collect();
         let windows: Vec<_> = endpoints.iter_mut().map(expose).collect();
         let sides = endpoints.into_iter().map(|mut endpoint| {
             let remote = |address| endpoint.remote(address).expect("it is reached");
@@ -133,9 +136,9 @@ impl Run {
         let number = side.sent[to].len();
         let (_, bytes) = side.keep(content(from, to, number, len));
         let (tag, context) = (Some((from << 32 | number) as u64), number as u128);
-        let message = Outgoing { tag, data: None, bytes, context, delivered: is_delivered };
+        let message = OutgoingMessage { tag, data: None, bytes, context, delivered: is_delivered };
         let sent = side.endpoint.send(side.remotes[to], &message);
-        if let Some(is_told) = posted(sent.map(|sent| sent == Sent::UnderWay)) {
+        if let Some(is_told) = posted(sent.map(|sent| sent == Sent::Pending)) {
             side.sent[to].push(len);
             side.under_way += usize::from(is_told);
         }
@@ -148,7 +151,8 @@ impl Run {
         let side = &mut self.sides[at];
         let (have, into) = side.keep(vec![0; len]);
         let tag = Some(((from << 32 | number) as u64, 0));
-        let receive = Receive { source: None, tag, into, context: number as u128, many: None };
+        let receive =
+            PostedReceive { source: None, tag, into, context: number as u128, many: None };
         side.endpoint.receive(receive).expect("there is room");
         side.received[from] += 1;
         side.under_way += 1;
@@ -162,8 +166,8 @@ impl Run {
         let want = content(at, to, side.kept.len(), len);
         let (_, bytes) = side.keep(want.clone());
         let address = BASE + (COUNTER + (at << WRITE_BITS)) as u64;
-        let spot = Spot { remote: side.remotes[to], key: KEY, address };
-        let write = Write { bytes, data: None, context: 1 << 64, inject: false };
+        let spot = RemoteAddress { remote: side.remotes[to], key: KEY, address };
+        let write = RmaWrite { bytes, data: None, context: 1 << 64, inject: false };
         if posted(side.endpoint.write(spot, &write).map(|_| true)).is_none() {
             return;
         }
@@ -172,7 +176,7 @@ impl Run {
         if posted(side.endpoint.read(spot, into, 2 << 64).map(|()| true)).is_some() {
             side.under_way += 1;
             // Later writes may come between the parts of a longer one.
-            if len <= Endpoint::prompt_read_max() {
+            if len <= RawEndpoint::prompt_read_max() {
                 side.due.push(Due { have, want });
             }
         }
@@ -184,8 +188,8 @@ impl Run {
         let (op, number) = (Combine::Sum, Number::U64);
         let compare = Spans::default();
         let context = 3 << 64;
-        let update = Update { op, number, operand, compare, result: None, data: None, context };
-        let spot = Spot { remote: side.remotes[to], key: KEY, address: BASE };
+        let update = RmaUpdate { op, number, operand, compare, result: None, data: None, context };
+        let spot = RemoteAddress { remote: side.remotes[to], key: KEY, address: BASE };
         if posted(side.endpoint.update(spot, &update).map(|()| true)).is_some() {
             side.under_way += 1;
             side.added += 1;
@@ -198,7 +202,7 @@ impl Run {
             let Side { endpoint, under_way, .. } = side;
             endpoint.progress(|end| {
                 assert_eq!(end.result, Ok(()), "{end:?}");
-                *under_way -= usize::from(!matches!(end.what, What::Touched(_)));
+                *under_way -= usize::from(!matches!(end.what, CompletionKind::RmaEvent(_)));
                 log.push((simulation.now(), at, end));
             });
         }
@@ -241,11 +245,12 @@ fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..SIDES).flat_map(|one| (0..SIDES).map(move |other| (one, other)))
 }
 
-fn expose(endpoint: &mut Endpoint) -> (Windows, Bytes) {
-    let (windows, mut memory) = (Windows::new(), Bytes(vec![0; COUNTER + (SIDES << WRITE_BITS)]));
+fn expose(endpoint: &mut RawEndpoint) -> (MemoryRegions, Bytes) {
+    let (windows, mut memory) =
+        (MemoryRegions::new(), Bytes(vec![0; COUNTER + (SIDES << WRITE_BITS)]));
     // SAFETY: they stay where they are until the window is withdrawn.
     let whole = unsafe { Span::new(memory.0.as_mut_ptr(), memory.0.len()) };
-    let window = Window { key: KEY, base: BASE, memory: vec![whole], rights: Rights::all() };
+    let window = MemoryRegion { key: KEY, base: BASE, memory: vec![whole], rights: Rights::all() };
     windows.expose(window).expect("there is room");
     endpoint.share(&windows);
     (windows, memory)
@@ -262,10 +267,14 @@ fn a_seed_brings_the_same_operations_of_endpoints_back() {
 fn other_seeds_take_another_course() {
     let _named = Named(1);
     let [(one, ..), (other, ..)] = [1, 2].map(|seed| Run::new(seed).go());
-    let kinds = |what: fn(&What) -> bool| one.iter().any(|(_, _, end)| what(&end.what));
-    assert!(kinds(|what| matches!(what, What::Sent)) && kinds(|what| *what == What::Read));
+    let kinds = |what: fn(&CompletionKind) -> bool| one.iter().any(|(_, _, end)| what(&end.what));
     assert!(
-        kinds(|what| *what == What::Updated) && kinds(|what| matches!(what, What::Received(_)))
+        kinds(|what| matches!(what, CompletionKind::Sent))
+            && kinds(|what| *what == CompletionKind::Read)
+    );
+    assert!(
+        kinds(|what| *what == CompletionKind::Updated)
+            && kinds(|what| matches!(what, CompletionKind::Received(_)))
     );
     assert_ne!(one, other);
 }

@@ -2,9 +2,10 @@
 //! messages and waits, all by one thread.
 use super::common::random::{Random, fill};
 use super::common::simulated::{assert_repeatable, bad_mesh, rounds};
+use ayre::memory::{Atomic, AtomicOp, Width};
 use ayre::{
-    Atomic, AtomicOp, Fault, Message, Notification, Options, PeerId, Port, PostError, ReceiveError,
-    Region, RegionOptions, RemoteRegion, Rights, Simulation, Width,
+    Fault, Message, Notification, PeerId, Port, PostError, PostOptions, ReceiveError, Region,
+    RegionOptions, RemoteRegion, Rights, Simulation,
 };
 use std::time::Duration;
 
@@ -125,8 +126,8 @@ impl Run {
         }
     }
 
-    fn options(&mut self) -> Options {
-        let options = Options::new().tag(self.dice.below(9) as u32).value(self.dice.word());
+    fn options(&mut self) -> PostOptions {
+        let options = PostOptions::new().tag(self.dice.below(9) as u32).value(self.dice.word());
         match self.dice.below(4) {
             0 => options.completer(),
             1 => options.requester(),

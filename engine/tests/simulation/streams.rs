@@ -3,7 +3,9 @@
 use super::common::random::{Random, fill};
 use super::common::simulated::{ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh, rounds};
 use ayre::active::Messenger;
-use ayre::stream::{End, Entry, Flow, Input, Name, PushError, Stage, Stream, StreamError};
+use ayre::stream::{
+    Entry, Flow, Input, PushError, Stage, Stream, StreamEnd, StreamError, StreamName,
+};
 use ayre::{PeerId, Simulation};
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ struct Seen {
     /// By the source and the number of the stream there: which item is next.
     next: [[u64; STREAMS as usize]; PORTS],
     bytes: u64,
-    ends: Vec<(u64, End)>,
+    ends: Vec<(u64, StreamEnd)>,
 }
 
 /// Stages know from their arguments which stream they are of.
@@ -107,7 +109,7 @@ impl Run {
         ];
         for (owner, feeder, number, entry) in entries {
             let Member { messenger, seen, .. } = self.members[owner].as_mut().expect("all live");
-            let name = Name { peer: id(feeder), number };
+            let name = StreamName { peer: id(feeder), number };
             messenger.set_entry(seen, id(owner), name, entry).expect("there is room");
         }
         let Member { messenger, seen, sources } = self.members[source].as_mut().expect("all live");

@@ -1,8 +1,8 @@
 //! Waits of messengers and endpoints end by the clock of their simulated network.
 use ayre::active::{Call, Handler, Messenger};
+use ayre::endpoint::raw::{CompletionKind, OutgoingMessage, PostedReceive, RawEndpoint, Spans};
 use ayre::{
-    Config, Endpoint, EndpointOptions, NetOptions, Outgoing, PeerId, PostError, Receive,
-    ReceiveError, Simulation, Spans, Spin, What,
+    Config, EndpointOptions, NetOptions, PeerId, PostError, ReceiveError, Simulation, Spin,
 };
 use std::time::Duration;
 
@@ -70,22 +70,22 @@ fn a_messengers_wait_ends_at_its_deadline_while_replies_wait_for_room() {
 }
 
 /// Two endpoints, of which the first one has sent the other a message.
-fn connected(simulation: &Simulation) -> [Endpoint; 2] {
+fn connected(simulation: &Simulation) -> [RawEndpoint; 2] {
     let options = EndpointOptions::new().simulated(simulation).spin(Spin::SHARED).plain();
-    let [mut near, mut far] = [(); 2].map(|()| Endpoint::open_with(&options).expect("it opens"));
+    let [mut near, mut far] = [(); 2].map(|()| RawEndpoint::open_with(&options).expect("it opens"));
     let remote = near.remote(&far.address()).expect("it is reached");
     let bytes = Spans::default();
-    let receive = Receive { source: None, tag: None, into: bytes, context: 0, many: None };
+    let receive = PostedReceive { source: None, tag: None, into: bytes, context: 0, many: None };
     far.receive(receive).expect("there is room");
     let bytes = Spans::default();
-    let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+    let message = OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
     let (mut is_sent, mut has_come) = (false, false);
     let mut rounds = 0..ROUNDS;
     while !has_come {
         rounds.next().expect("it comes");
         is_sent = is_sent || near.send(remote, &message).is_ok();
         near.progress(|_| ());
-        far.progress(|end| has_come |= matches!(end.what, What::Received(_)));
+        far.progress(|end| has_come |= matches!(end.what, CompletionKind::Received(_)));
     }
     [near, far]
 }

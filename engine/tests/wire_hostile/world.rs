@@ -3,8 +3,10 @@
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::common::net::{Protection, open_at};
 use crate::common::random::fill;
-use ayre::{Classes, Operation, Rights, Status};
-use ayre::{Message, Notification, Options, PeerId, Port, Region, RegionOptions, RemoteRegion};
+use ayre::Rights;
+use ayre::error::Status;
+use ayre::memory::{Classes, Operation};
+use ayre::{Message, Notification, PeerId, Port, PostOptions, Region, RegionOptions, RemoteRegion};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -170,7 +172,7 @@ impl World {
         let mut data = vec![0; 200];
         fill(&mut data, 1, 0, round);
         self.expected[offset as usize..][..200].copy_from_slice(&data);
-        let options = Options::new().completer().requester().tag(tag);
+        let options = PostOptions::new().completer().requester().tag(tag);
         self.honest.put(&self.remote, offset, &data, options).expect("room for a put");
         self.honest.send(self.to_victim, tag, &data).expect("room for a message");
         self.victim.send(self.to_honest, tag, &data).expect("room for a message");

@@ -5,9 +5,8 @@ use super::common::net_hosts::{Hosts, address, enter};
 use super::common::ports::post;
 use super::common::{Line, Process, with_processes};
 use super::serve;
-use ayre::{
-    Ethernet, NetOptions, Options, PeerId, Port, Region, RegionOptions, RemoteRegion, Rights,
-};
+use ayre::network::Ethernet;
+use ayre::{NetOptions, PeerId, Port, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use std::thread::yield_now;
 
 /// What the way takes when the link is opened, and from then on.
@@ -111,7 +110,7 @@ impl Side {
 
     fn put(&mut self, bytes: &[u8]) {
         let Self { port, remote, .. } = self;
-        post(port, |port| port.put(remote, 0, bytes, Options::new())).expect("the peer lives");
+        post(port, |port| port.put(remote, 0, bytes, PostOptions::new())).expect("the peer lives");
     }
 
     /// Writes the other one's memory until the way is found to take less, and then goes on.
@@ -137,7 +136,7 @@ impl Side {
         let mut most = limit(&self.port);
         for _ in 0..TRANSFERS {
             let Self { port, remote, .. } = self;
-            let get = |port: &mut Port| port.get(remote, 0, &mut back[..], Options::new());
+            let get = |port: &mut Port| port.get(remote, 0, &mut back[..], PostOptions::new());
             post(port, get).expect("the peer lives");
             assert!(back == vec![own + 1; LEN], "what was written there");
             most = most.max(limit(port));

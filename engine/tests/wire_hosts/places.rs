@@ -2,7 +2,8 @@
 use super::common::net::{KEY, open};
 use super::common::net_hosts::{Hosts, KINDS, Kind, UDP_PORT, address, enter};
 use super::common::{Family, Line, Process, with_processes};
-use ayre::{Config, Ethernet, NetOptions, PeerId, Port, Spin};
+use ayre::network::Ethernet;
+use ayre::{Config, NetOptions, PeerId, Port, Spin};
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 // spec: AM-7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Cause {
+pub enum DropCause {
     /// Its destination has no such handler, or another one by this id.
     Unknown = 1,
     /// It has fewer bytes than its handler takes arguments, or more than its destination takes.
@@ -49,7 +49,7 @@ pub enum Record<'a> {
     /// A landing of so many bytes was handed over.
     Landing(u64),
     /// A message to this id was dropped.
-    Failed(u32, Cause),
+    Failed(u32, DropCause),
     /// This sync has begun.
     Sync(u64),
     /// A message without arguments and payload, to this id.
@@ -217,11 +217,11 @@ fn handler(word: u64) -> Result<u32, Malformed> {
     u32::try_from(word).ok().filter(|id| is_handler(*id)).ok_or(Malformed)
 }
 
-const fn cause(word: u64) -> Result<Cause, Malformed> {
+const fn cause(word: u64) -> Result<DropCause, Malformed> {
     match word {
-        1 => Ok(Cause::Unknown),
-        2 => Ok(Cause::Malformed),
-        3 => Ok(Cause::Panicked),
+        1 => Ok(DropCause::Unknown),
+        2 => Ok(DropCause::Malformed),
+        3 => Ok(DropCause::Panicked),
         _ => Err(Malformed),
     }
 }

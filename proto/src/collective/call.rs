@@ -14,7 +14,7 @@ const ELEMENTS_MAX: u64 = 16 << 10;
 
 /// What all members of a group must say alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct CallShape {
     /// What, how and about whom.
     pub task: Task,
     /// What becomes of which numbers, where any are combined.
@@ -23,7 +23,7 @@ pub struct Call {
     pub bytes: u64,
 }
 
-impl Call {
+impl CallShape {
     /// What portions tell of it.
     // spec: COLL-13
     pub const fn signature(&self) -> u32 {
@@ -93,7 +93,7 @@ impl Call {
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for CallShape {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Task { collective, schedule, root } = self.task;
         write!(out, "{collective:?} (")?;
@@ -112,16 +112,16 @@ impl fmt::Display for Call {
 
 /// How a portion that has come does not fit the call of the member that has taken it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct CallMismatch {
     /// This member's call.
-    pub ours: Call,
+    pub ours: CallShape,
     /// The other one's, as far as its portion tells.
-    pub theirs: Option<Call>,
+    pub theirs: Option<CallShape>,
     /// Bytes of the portion that were due, and that came.
     pub bytes: [u32; 2],
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for CallMismatch {
     // spec: COLL-19
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ours, theirs, bytes: [due, came] } = self;

@@ -7,8 +7,8 @@
 //! The guard may be missing. [`run`](super::run) decides the same, and whatever this does not know.
 use super::instruction::Instruction;
 use super::machine::Inlet;
-use super::message::Message;
-use super::primitive::{Address, Kind, Op, Primitive, Relation, Slot, Source, Test};
+use super::message::DepositMessage;
+use super::primitive::{AddressMode, Condition, Kind, OpCode, Operand, Primitive, Slot, Test};
 use crate::units::Rights;
 use crate::xlate::{contains, permits};
 
@@ -45,17 +45,17 @@ impl Append {
         let plain =
             supplied.registers == [false; 3] && !supplied.mask && instruction.give().is_none();
         let wraps = match instruction.address() {
-            Address::Indirect => false,
-            Address::Wrapped => true,
-            Address::Direct | Address::Indexed => return None,
+            AddressMode::Indirect => false,
+            AddressMode::Wrapped => true,
+            AddressMode::Direct | AddressMode::Indexed => return None,
         };
         if !plain || instruction.continues() || instruction.kind() != Kind::Write {
             return None;
         }
         let op = instruction.op(0).filter(|op| op.to == Slot::X && instruction.op(1).is_none())?;
         let step = match (op.op, op.from) {
-            (Op::Advance, _) => None,
-            (Op::Add, Source::Register(slot)) => Some(instruction.register(slot)),
+            (OpCode::Advance, _) => None,
+            (OpCode::Add, Operand::Register(slot)) => Some(instruction.register(slot)),
             _ => return None,
         };
         let at = |wanted| instruction.order().iter().position(|primitive| *primitive == wanted);
@@ -76,7 +76,7 @@ impl Append {
     #[inline(always)]
     pub fn apply(
         &self,
-        message: &Message,
+        message: &DepositMessage,
         inlet: &Inlet,
         register: impl Fn(u8) -> u64,
     ) -> Option<Appended> {
@@ -107,9 +107,10 @@ impl Append {
 }
 
 fn limit_of(instruction: &Instruction, test: &Test) -> Option<u8> {
-    let Test { relation: Relation::Ge, left, right: Source::Register(slot), guards: true } = *test
+    let Test { relation: Condition::Ge, left, right: Operand::Register(slot), guards: true } =
+        *test
     else {
         return None;
     };
-    (left == Source::Register(Slot::X)).then(|| instruction.register(slot))
+    (left == Operand::Register(Slot::X)).then(|| instruction.register(slot))
 }

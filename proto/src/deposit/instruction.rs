@@ -9,7 +9,9 @@
 //!
 //! The same word is carried by a message and stored at a destination. `named`, `operand` and `mask`
 //! matter in stored ones only: they say what the message supplies.
-use super::primitive::{Address, Kind, Op, Primitive, RegisterOp, Relation, Slot, Source, Test};
+use super::primitive::{
+    AddressMode, Condition, Kind, OpCode, Operand, Primitive, RegisterOp, Slot, Test,
+};
 use crate::fault::Fault;
 
 /// What of a stored instruction the message supplies.
@@ -29,7 +31,7 @@ pub struct Supplied {
 pub struct Instruction {
     word: u64,
     kind: Kind,
-    address: Address,
+    address: AddressMode,
     order: &'static [Primitive; 4],
     ops: [Option<RegisterOp>; 2],
     test: Option<Test>,
@@ -181,7 +183,7 @@ impl Instruction {
 
     /// How it finds the place.
     #[inline(always)]
-    pub const fn address(&self) -> Address {
+    pub const fn address(&self) -> AddressMode {
         self.address
     }
 
@@ -242,13 +244,13 @@ impl Instruction {
 
 const fn reads(
     kind: Kind,
-    address: Address,
+    address: AddressMode,
     ops: &[Option<RegisterOp>; 2],
     test: Option<Test>,
     give: Option<Slot>,
 ) -> u8 {
     let mut slots = match (kind, address) {
-        (Kind::Registers | Kind::Exception, _) | (_, Address::Direct) => 0,
+        (Kind::Registers | Kind::Exception, _) | (_, AddressMode::Direct) => 0,
         _ => Slot::X.bit(),
     };
     let mut which = 0;
@@ -260,7 +262,7 @@ const fn reads(
         which += 1;
     }
     match test {
-        Some(Test { relation: Relation::Always, .. }) | None => {}
+        Some(Test { relation: Condition::Always, .. }) | None => {}
         Some(Test { left, right, .. }) => slots |= left.bit() | right.bit(),
     }
     match give {
@@ -307,12 +309,12 @@ impl Bits {
         }
     }
 
-    const fn address(self) -> Address {
+    const fn address(self) -> AddressMode {
         match self.get(ADDRESS, 2) {
-            0 => Address::Direct,
-            1 => Address::Indirect,
-            2 => Address::Indexed,
-            _ => Address::Wrapped,
+            0 => AddressMode::Direct,
+            1 => AddressMode::Indirect,
+            2 => AddressMode::Indexed,
+            _ => AddressMode::Wrapped,
         }
     }
 
@@ -322,8 +324,8 @@ impl Bits {
             0 => Ok(None),
             _ if to == 3 => Err(Fault::Malformed),
             _ => {
-                let from = Source::from_code(self.get(at + FROM, 2));
-                Ok(Some(RegisterOp { op: Op::ALL[code - 1], to: Slot::ALL[to], from }))
+                let from = Operand::from_code(self.get(at + FROM, 2));
+                Ok(Some(RegisterOp { op: OpCode::ALL[code - 1], to: Slot::ALL[to], from }))
             }
         }
     }
@@ -334,9 +336,9 @@ impl Bits {
             return None;
         }
         Some(Test {
-            relation: Relation::ALL[code - 1],
-            left: Source::from_code(self.get(LEFT, 2)),
-            right: Source::from_code(self.get(RIGHT, 2)),
+            relation: Condition::ALL[code - 1],
+            left: Operand::from_code(self.get(LEFT, 2)),
+            right: Operand::from_code(self.get(RIGHT, 2)),
             guards: self.get(GUARDS, 1) == 1,
         })
     }
@@ -357,7 +359,7 @@ impl Bits {
         }
     }
 
-    pub(super) const fn transferring(self, kind: Kind, address: Address) -> Self {
+    pub(super) const fn transferring(self, kind: Kind, address: AddressMode) -> Self {
         self.with(KIND, 2, kind as u64).with(ADDRESS, 2, address as u64)
     }
 

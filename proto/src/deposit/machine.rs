@@ -6,8 +6,8 @@
 //!   read x, y, z  ->  address, op 1, op 2, test: in the instruction's order  ->  write, write
 //! ```
 use super::instruction::Instruction;
-use super::message::{Form, Mask, Message, Name};
-use super::primitive::{Address, Kind, Primitive, RegisterOp, Slot, Source, Test};
+use super::message::{DepositMessage, Form, Mask, Name};
+use super::primitive::{AddressMode, Kind, Operand, Primitive, RegisterOp, Slot, Test};
 use super::{SEQUENCE_MAX, STEPS_MAX, WRITES_MAX};
 use crate::fault::Fault;
 use crate::units::Rights;
@@ -114,7 +114,7 @@ pub struct Outcome {
 impl Outcome {
     /// What holds of any message at any inlet.
     #[inline(always)]
-    fn check(&self, message: &Message, inlet: &Inlet) {
+    fn check(&self, message: &DepositMessage, inlet: &Inlet) {
         if let Some(Transfer { kind, offset, mask }) = self.transfer {
             let end = offset.checked_add(message.len.into());
             debug_assert!(end.is_some_and(|end| end <= inlet.len), "memory beyond is not touched");
@@ -141,7 +141,7 @@ impl Outcome {
 /// transfer leaves the range, a stored instruction is missing.
 // spec: DEP-6, DEP-18
 #[inline]
-pub fn run(message: &Message, inlet: &Inlet, depot: &impl Depot) -> Result<Outcome, Fault> {
+pub fn run(message: &DepositMessage, inlet: &Inlet, depot: &impl Depot) -> Result<Outcome, Fault> {
     message.check()?;
     if message.len > inlet.longest {
         return Err(Fault::TooLong);
@@ -156,7 +156,7 @@ pub fn run(message: &Message, inlet: &Inlet, depot: &impl Depot) -> Result<Outco
 }
 
 struct Run<'a, D> {
-    message: &'a Message,
+    message: &'a DepositMessage,
     inlet: &'a Inlet,
     depot: &'a D,
     outcome: Outcome,
@@ -317,11 +317,11 @@ impl<D: Depot> Run<'_, D> {
         }
         let (x, reach) = (latches.value[Slot::X.index()], self.inlet.len);
         let offset = match instruction.address() {
-            Address::Direct => given.operand,
-            Address::Indirect => x,
-            Address::Indexed => x.wrapping_add(given.operand),
-            Address::Wrapped if reach.is_power_of_two() => x & (reach - 1),
-            Address::Wrapped => return Err(Fault::Malformed),
+            AddressMode::Direct => given.operand,
+            AddressMode::Indirect => x,
+            AddressMode::Indexed => x.wrapping_add(given.operand),
+            AddressMode::Wrapped if reach.is_power_of_two() => x & (reach - 1),
+            AddressMode::Wrapped => return Err(Fault::Malformed),
         };
         contains(reach, offset, self.message.len.into())?;
         self.outcome.transfer = Some(Transfer { kind, offset, mask: given.mask });
@@ -372,10 +372,10 @@ impl<D: Depot> Run<'_, D> {
 
 impl Latches {
     #[inline(always)]
-    const fn source(&self, from: Source, given: Given) -> u64 {
+    const fn source(&self, from: Operand, given: Given) -> u64 {
         match from {
-            Source::Register(slot) => self.value[slot.index()],
-            Source::Operand => given.operand,
+            Operand::Register(slot) => self.value[slot.index()],
+            Operand::Operand => given.operand,
         }
     }
 }

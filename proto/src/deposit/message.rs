@@ -99,7 +99,7 @@ impl Iterator for Runs {
 
 /// What a message says, its data apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct DepositMessage {
     /// What it asks for.
     pub form: Form,
     /// The immediate operand.
@@ -114,7 +114,7 @@ pub struct Message {
     pub asks: bool,
 }
 
-impl Message {
+impl DepositMessage {
     /// What can be refused without knowing the destination.
     // spec: DEP-12, DEP-13
     #[inline(always)]
@@ -141,7 +141,7 @@ pub struct Posted {
     /// The user's, in notifications.
     pub value: u64,
     /// What it says.
-    pub message: Message,
+    pub message: DepositMessage,
 }
 
 const CHECK: u32 = 24;
@@ -153,7 +153,7 @@ const ASKS: u32 = 62;
 impl Posted {
     /// The words that travel.
     pub const fn encode(&self) -> Words {
-        let Message { form, operand, mask, len, brings, asks } = self.message;
+        let DepositMessage { form, operand, mask, len, brings, asks } = self.message;
         let (code, fourth) = match form {
             Form::Carried(instruction) => (0, instruction.word()),
             Form::Pointer { entry, registers: [x, y, z] } => {
@@ -218,7 +218,14 @@ impl Posted {
             classes: Classes::from_bits_truncate((first >> 8) as u8),
             tag: (second >> 32) as u32,
             value,
-            message: Message { form, operand, mask: Mask(fifth), len: len as u16, brings, asks },
+            message: DepositMessage {
+                form,
+                operand,
+                mask: Mask(fifth),
+                len: len as u16,
+                brings,
+                asks,
+            },
         })
     }
 }

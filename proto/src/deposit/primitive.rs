@@ -29,14 +29,14 @@ impl Slot {
 
 /// What an operation or a test works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum Operand {
     /// A register.
     Register(Slot),
     /// The operand of the message, or of the stored instruction.
     Operand,
 }
 
-impl Source {
+impl Operand {
     pub(super) const fn from_code(code: u64) -> Self {
         match code & 3 {
             0 => Self::Register(Slot::X),
@@ -87,7 +87,7 @@ pub enum Kind {
 /// How the place in memory is found, as an offset in the inlet's range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Address {
+pub enum AddressMode {
     /// The operand.
     Direct = 0,
     /// Register x.
@@ -101,7 +101,7 @@ pub enum Address {
 /// What becomes of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Op {
+pub enum OpCode {
     /// The source.
     Set = 1,
     /// The source, inverted.
@@ -134,7 +134,7 @@ pub enum Op {
     Replace = 15,
 }
 
-impl Op {
+impl OpCode {
     /// Each once, in the order of their codes.
     pub const ALL: [Self; 15] = [
         Self::Set,
@@ -190,8 +190,8 @@ impl Op {
 
 const _: () = {
     let mut at = 0;
-    while at < Op::ALL.len() {
-        assert!(Op::ALL[at] as usize == at + 1, "each once, in the order of their codes");
+    while at < OpCode::ALL.len() {
+        assert!(OpCode::ALL[at] as usize == at + 1, "each once, in the order of their codes");
         at += 1;
     }
 };
@@ -200,17 +200,17 @@ const _: () = {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterOp {
     /// What is done.
-    pub op: Op,
+    pub op: OpCode,
     /// To which register.
     pub to: Slot,
     /// With what.
-    pub from: Source,
+    pub from: Operand,
 }
 
 /// How the two sides of a test stand to each other; numbers are unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Relation {
+pub enum Condition {
     /// Equal.
     Eq = 1,
     /// Not equal.
@@ -227,7 +227,7 @@ pub enum Relation {
     Always = 7,
 }
 
-impl Relation {
+impl Condition {
     /// Each once, in the order of their codes.
     pub const ALL: [Self; 7] =
         [Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::Gt, Self::Ge, Self::Always];
@@ -249,8 +249,8 @@ impl Relation {
 
 const _: () = {
     let mut at = 0;
-    while at < Relation::ALL.len() {
-        assert!(Relation::ALL[at] as usize == at + 1, "each once, in the order of their codes");
+    while at < Condition::ALL.len() {
+        assert!(Condition::ALL[at] as usize == at + 1, "each once, in the order of their codes");
         at += 1;
     }
 };
@@ -259,11 +259,11 @@ const _: () = {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     /// What must hold.
-    pub relation: Relation,
+    pub relation: Condition,
     /// Left side.
-    pub left: Source,
+    pub left: Operand,
     /// Right side.
-    pub right: Source,
+    pub right: Operand,
     /// Where it holds: the message is declined, instead of notified.
     pub guards: bool,
 }

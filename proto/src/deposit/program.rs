@@ -28,7 +28,7 @@
 use super::SEQUENCE_MAX;
 use super::instruction::{Bits, Instruction, Supplied};
 use super::machine::Stored;
-use super::primitive::{Address, Kind, Op, RegisterOp, Relation, Slot, Source, Test};
+use super::primitive::{AddressMode, Condition, Kind, OpCode, Operand, RegisterOp, Slot, Test};
 use crate::fault::Fault;
 
 /// The register that addresses go by.
@@ -38,9 +38,9 @@ pub const Y: Slot = Slot::Y;
 /// A register.
 pub const Z: Slot = Slot::Z;
 /// The operand of the message, or of the stored instruction.
-pub const OPERAND: Source = Source::Operand;
+pub const OPERAND: Operand = Operand::Operand;
 
-impl From<Slot> for Source {
+impl From<Slot> for Operand {
     fn from(slot: Slot) -> Self {
         Self::Register(slot)
     }
@@ -51,13 +51,13 @@ macro_rules! operations {
         #[expect(clippy::should_implement_trait, reason = "the words of the specification")]
         impl Slot {
             $($(#[$doc])*
-            pub fn $name(self, from: impl Into<Source>) -> RegisterOp {
-                RegisterOp { op: Op::$op, to: self, from: from.into() }
+            pub fn $name(self, from: impl Into<Operand>) -> RegisterOp {
+                RegisterOp { op: OpCode::$op, to: self, from: from.into() }
             })+
 
             /// Goes on by the length of the message's data, rounded up to a multiple of eight.
             pub const fn advance(self) -> RegisterOp {
-                RegisterOp { op: Op::Advance, to: self, from: Source::Operand }
+                RegisterOp { op: OpCode::Advance, to: self, from: Operand::Operand }
             }
         }
     };
@@ -96,18 +96,18 @@ operations! {
 
 macro_rules! tests {
     ($($(#[$doc:meta])* $name:ident: $relation:ident;)+) => {
-        impl Source {
+        impl Operand {
             $($(#[$doc])*
             pub fn $name(self, right: impl Into<Self>) -> Test {
                 let (left, right) = (self, right.into());
-                Test { relation: Relation::$relation, left, right, guards: false }
+                Test { relation: Condition::$relation, left, right, guards: false }
             })+
         }
 
         impl Slot {
             $($(#[$doc])*
-            pub fn $name(self, right: impl Into<Source>) -> Test {
-                Source::from(self).$name(right)
+            pub fn $name(self, right: impl Into<Operand>) -> Test {
+                Operand::from(self).$name(right)
             })+
         }
     };
@@ -130,9 +130,9 @@ tests! {
 
 /// A test that holds in any case.
 pub const ALWAYS: Test = Test {
-    relation: Relation::Always,
-    left: Source::Operand,
-    right: Source::Operand,
+    relation: Condition::Always,
+    left: Operand::Operand,
+    right: Operand::Operand,
     guards: false,
 };
 
@@ -173,21 +173,21 @@ impl Default for Program<false, 0, false> {
 
 impl<const R: u8, const T: bool> Program<false, R, T> {
     /// The message's data goes to memory.
-    pub fn write(self, to: Address) -> Program<true, R, T> {
+    pub fn write(self, to: AddressMode) -> Program<true, R, T> {
         self.transfer(Kind::Write, to)
     }
 
     /// Memory is given back to the sender.
-    pub fn read(self, from: Address) -> Program<true, R, T> {
+    pub fn read(self, from: AddressMode) -> Program<true, R, T> {
         self.transfer(Kind::Read, from)
     }
 
     /// The message is for the owner's program.
     pub fn exception(self) -> Program<true, R, T> {
-        self.transfer(Kind::Exception, Address::Direct)
+        self.transfer(Kind::Exception, AddressMode::Direct)
     }
 
-    fn transfer(self, kind: Kind, address: Address) -> Program<true, R, T> {
+    fn transfer(self, kind: Kind, address: AddressMode) -> Program<true, R, T> {
         let Self { bits, count, test, .. } = self;
         let bits = bits.transferring(kind, address);
         Program { bits, count: count + 1, address: Some(count), test }

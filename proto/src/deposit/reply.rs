@@ -1,6 +1,6 @@
 //! A reply: a message over an inlet of its sender's own, whose data another message reads.
 use super::carried::Carried;
-use super::message::{Message, Posted};
+use super::message::{DepositMessage, Posted};
 use crate::fault::Fault;
 use crate::notify::{Classes, Notification, Operation};
 use crate::units::{Key, PeerId};
@@ -17,7 +17,7 @@ impl Reply {
     /// This message, with what is read as its data; with the value that is given as its operand
     /// where `takes_value` says so.
     pub const fn new(posted: Posted, takes_value: bool) -> Self {
-        let Message { brings, len, .. } = posted.message;
+        let DepositMessage { brings, len, .. } = posted.message;
         assert!(brings || len == 0, "its data is the answer's");
         assert!(!posted.message.asks, "a reply is not answered");
         Self { posted, takes_value, is_revoked: false }

@@ -11,7 +11,9 @@
 //! message names. What begins with `#` is a comment.
 use super::instruction::{Bits, Instruction, Supplied};
 use super::machine::Stored;
-use super::primitive::{Address, Kind, Op, Primitive, RegisterOp, Relation, Slot, Source, Test};
+use super::primitive::{
+    AddressMode, Condition, Kind, OpCode, Operand, Primitive, RegisterOp, Slot, Test,
+};
 use core::fmt;
 
 /// What is wrong with a line.
@@ -137,20 +139,20 @@ impl Reader {
     }
 
     /// How a place is found; its register is x.
-    fn address(&mut self, place: &str) -> Parsed<Address> {
+    fn address(&mut self, place: &str) -> Parsed<AddressMode> {
         let place = place.strip_prefix('[').and_then(|place| place.strip_suffix(']'));
         let place = place.ok_or(TextError("expected a place in brackets"))?.trim();
         let (name, address) = if place == "operand" {
-            return Ok(Address::Direct);
+            return Ok(AddressMode::Direct);
         } else if let Some(name) = place.strip_suffix("wrapped") {
-            (name, Address::Wrapped)
+            (name, AddressMode::Wrapped)
         } else if let Some((name, operand)) = place.split_once('+') {
             if operand.trim() != "operand" {
                 return Err(TextError("only the operand is added to an address"));
             }
-            (name, Address::Indexed)
+            (name, AddressMode::Indexed)
         } else {
-            (place, Address::Indirect)
+            (place, AddressMode::Indirect)
         };
         self.take(Slot::X, register(name.trim())?)?;
         Ok(address)
@@ -162,7 +164,7 @@ impl Reader {
         }
         self.count += 1;
         let (relation, left, right) = if condition.is_empty() && !guards {
-            (Relation::Always, Source::Operand, Source::Operand)
+            (Condition::Always, Operand::Operand, Operand::Operand)
         } else {
             let condition = condition.strip_prefix("if ").ok_or(TextError("expected `if`"))?;
             let mut words = condition.split_whitespace();
@@ -188,13 +190,13 @@ impl Reader {
             if sign != "=" || condition.split_whitespace().ne([target, "==", "operand"]) {
                 return Err(TextError("expected `rA = rB if rA == operand`"));
             }
-            (Op::Replace, from)
+            (OpCode::Replace, from)
         } else if let ("=", Some(from)) = (sign, rest.strip_prefix("not ")) {
-            (Op::Not, from)
+            (OpCode::Not, from)
         } else if let ("=", Some(from)) = (sign, rest.strip_prefix("neg ")) {
-            (Op::Neg, from)
+            (OpCode::Neg, from)
         } else if (sign, rest) == ("+=", "length") {
-            (Op::Advance, "operand")
+            (OpCode::Advance, "operand")
         } else {
             let found = SIGNS.iter().find(|(text, _)| *text == sign);
             (found.ok_or(TextError("no such operation"))?.1, rest)
@@ -208,10 +210,10 @@ impl Reader {
         Ok(())
     }
 
-    fn source(&mut self, term: Term) -> Parsed<Source> {
+    fn source(&mut self, term: Term) -> Parsed<Operand> {
         Ok(match term {
-            Term::Operand => Source::Operand,
-            Term::Register(named) => Source::Register(self.slot(named)?),
+            Term::Operand => Operand::Operand,
+            Term::Register(named) => Operand::Register(self.slot(named)?),
         })
     }
 
@@ -267,31 +269,31 @@ impl Reader {
     }
 }
 
-const SIGNS: [(&str, Op); 11] = [
-    ("=", Op::Set),
-    ("+=", Op::Add),
-    ("-=", Op::Sub),
-    ("&=", Op::And),
-    ("|=", Op::Or),
-    ("^=", Op::Xor),
-    ("&~=", Op::Clear),
-    ("min=", Op::Min),
-    ("max=", Op::Max),
-    ("<<=", Op::Shl),
-    (">>=", Op::Shr),
+const SIGNS: [(&str, OpCode); 11] = [
+    ("=", OpCode::Set),
+    ("+=", OpCode::Add),
+    ("-=", OpCode::Sub),
+    ("&=", OpCode::And),
+    ("|=", OpCode::Or),
+    ("^=", OpCode::Xor),
+    ("&~=", OpCode::Clear),
+    ("min=", OpCode::Min),
+    ("max=", OpCode::Max),
+    ("<<=", OpCode::Shl),
+    (">>=", OpCode::Shr),
 ];
 
-const RELATIONS: [(&str, Relation); 6] = [
-    ("==", Relation::Eq),
-    ("!=", Relation::Ne),
-    ("<", Relation::Lt),
-    ("<=", Relation::Le),
-    (">", Relation::Gt),
-    (">=", Relation::Ge),
+const RELATIONS: [(&str, Condition); 6] = [
+    ("==", Condition::Eq),
+    ("!=", Condition::Ne),
+    ("<", Condition::Lt),
+    ("<=", Condition::Le),
+    (">", Condition::Gt),
+    (">=", Condition::Ge),
 ];
 
-const _: () = assert!(SIGNS.len() + 4 == Op::ALL.len(), "all but four operations have a sign");
-const _: () = assert!(RELATIONS.len() + 1 == Relation::ALL.len(), "all but `Always` have a sign");
+const _: () = assert!(SIGNS.len() + 4 == OpCode::ALL.len(), "all but four operations have a sign");
+const _: () = assert!(RELATIONS.len() + 1 == Condition::ALL.len(), "all but `Always` have a sign");
 
 /// How the message's registers are called.
 const NAMES: [&str; 3] = ["$x", "$y", "$z"];
@@ -387,10 +389,10 @@ impl Clauses<'_, '_> {
         };
         let x = Reg(instruction, Slot::X);
         match instruction.address() {
-            Address::Direct => self.put(format_args!("{verb} [operand]")),
-            Address::Indirect => self.put(format_args!("{verb} [{x}]")),
-            Address::Indexed => self.put(format_args!("{verb} [{x} + operand]")),
-            Address::Wrapped => self.put(format_args!("{verb} [{x} wrapped]")),
+            AddressMode::Direct => self.put(format_args!("{verb} [operand]")),
+            AddressMode::Indirect => self.put(format_args!("{verb} [{x}]")),
+            AddressMode::Indexed => self.put(format_args!("{verb} [{x} + operand]")),
+            AddressMode::Wrapped => self.put(format_args!("{verb} [{x} wrapped]")),
         }
     }
 
@@ -398,10 +400,10 @@ impl Clauses<'_, '_> {
         let Some(RegisterOp { op, to, from }) = instruction.op(which) else { return Ok(()) };
         let (to, from) = (Reg(instruction, to), Side(instruction, from));
         match op {
-            Op::Not => self.put(format_args!("{to} = not {from}")),
-            Op::Neg => self.put(format_args!("{to} = neg {from}")),
-            Op::Advance => self.put(format_args!("{to} += length")),
-            Op::Replace => self.put(format_args!("{to} = {from} if {to} == operand")),
+            OpCode::Not => self.put(format_args!("{to} = not {from}")),
+            OpCode::Neg => self.put(format_args!("{to} = neg {from}")),
+            OpCode::Advance => self.put(format_args!("{to} += length")),
+            OpCode::Replace => self.put(format_args!("{to} = {from} if {to} == operand")),
             _ => {
                 let sign = SIGNS.iter().find(|(_, named)| *named == op).map_or("", |(s, _)| *s);
                 self.put(format_args!("{to} {sign} {from}"))
@@ -435,13 +437,13 @@ impl fmt::Display for Reg {
     }
 }
 
-struct Side(Instruction, Source);
+struct Side(Instruction, Operand);
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Source::Register(slot) => Reg(self.0, slot).fmt(f),
-            Source::Operand => f.write_str("operand"),
+            Operand::Register(slot) => Reg(self.0, slot).fmt(f),
+            Operand::Operand => f.write_str("operand"),
         }
     }
 }

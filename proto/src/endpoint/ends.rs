@@ -8,18 +8,18 @@ pub type Context = u128;
 
 /// How something that was posted has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct Completion {
     /// As the program gave it.
     pub context: Context,
     /// What has ended.
-    pub what: What,
+    pub what: CompletionKind,
     /// A receive that faults has got nothing, or what came before.
     pub result: Result<(), Fault>,
 }
 
 /// What has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum CompletionKind {
     /// A message of ours.
     Sent,
     /// A receive, or one message of many that it takes.
@@ -33,7 +33,7 @@ pub enum What {
     /// An update of ours.
     Updated,
     /// Not something that was posted: a remote has touched a window of ours. Its context is 0.
-    Touched(Touched),
+    RmaEvent(RmaEvent),
 }
 
 /// A message that was received.
@@ -57,13 +57,13 @@ pub struct Received {
 
 /// What a remote has done to a window of ours. It has been told that; nothing is to be done here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct RmaEvent {
     /// Who.
     pub source: RemoteId,
     /// The window's.
     pub key: u64,
     /// What.
-    pub kind: TouchKind,
+    pub kind: RmaKind,
     /// Bytes of our memory that it was done to.
     pub len: u64,
     /// The immediate data that came along.
@@ -72,7 +72,7 @@ pub struct Touched {
 
 /// What was done to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TouchKind {
+pub enum RmaKind {
     /// It was written.
     Wrote,
     /// It was read.
@@ -85,7 +85,7 @@ pub enum TouchKind {
 
 /// Ends that the program has not been told yet, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Ended(VecDeque<End>);
+pub(super) struct Ended(VecDeque<Completion>);
 
 impl Ended {
     #[inline(always)]
@@ -98,25 +98,25 @@ impl Ended {
         self.0.is_empty()
     }
 
-    pub(super) fn push(&mut self, end: End) {
+    pub(super) fn push(&mut self, end: Completion) {
         self.0.push_back(end);
     }
 
-    pub(super) fn extend(&mut self, ends: impl IntoIterator<Item = End>) {
+    pub(super) fn extend(&mut self, ends: impl IntoIterator<Item = Completion>) {
         self.0.extend(ends);
     }
 
     /// Tells all of them.
     #[inline(always)]
-    pub(super) fn tell(&mut self, tell: &mut impl FnMut(End)) {
+    pub(super) fn tell(&mut self, tell: &mut impl FnMut(Completion)) {
         self.0.drain(..).for_each(tell);
     }
 
     /// The remotes that they tell of.
     pub(super) fn sources(&self) -> impl Iterator<Item = RemoteId> {
         self.0.iter().filter_map(|end| match end.what {
-            What::Received(received) => received.source,
-            What::Touched(touched) => Some(touched.source),
+            CompletionKind::Received(received) => received.source,
+            CompletionKind::RmaEvent(touched) => Some(touched.source),
             _ => None,
         })
     }

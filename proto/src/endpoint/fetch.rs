@@ -8,7 +8,7 @@
 //!                             <-----       the ring, or where reading is refused: go of all
 //! ```
 use super::Protocol;
-use super::ends::End;
+use super::ends::Completion;
 use super::ways::{Memory, Ways};
 
 /// Bytes that are read before anything else has its turn.
@@ -21,7 +21,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut impl Ways<Memory = M>,
         key: usize,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
         let Self { transfers, receives, .. } = self;
         let Some(transfer) = transfers.get_mut(key) else { return (false, true) };

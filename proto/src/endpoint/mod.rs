@@ -25,8 +25,8 @@
 //! | `touched`, `toucher` | what remotes do to our windows |
 //! | `peer`, `streams` | what is under way with one remote, and what goes in parts |
 //! | `slots`, `ledger` | what is under way, by key |
-mod ahead;
 mod departing;
+mod eager;
 mod ends;
 mod fetch;
 mod incoming;
@@ -37,27 +37,27 @@ mod origin;
 mod peer;
 mod post;
 mod receives;
+mod remote_address;
 mod remote_id;
 mod replies;
+mod rma;
+mod rma_target;
 mod send;
 mod slots;
 mod streams;
 mod take;
-mod touch;
 mod touched;
-mod toucher;
-mod touching;
 mod transfers;
 mod ways;
 
-pub use ends::{Context, End, Received, TouchKind, Touched, What};
+pub use ends::{Completion, CompletionKind, Context, Received, RmaEvent, RmaKind};
 pub use origin::Origin;
-pub use post::{Found, Receive};
+pub use post::{PostedReceive, Probed};
+pub use remote_address::RemoteAddress;
 pub use remote_id::RemoteId;
-pub use send::{Outgoing, Sent};
+pub use rma::{RmaUpdate, RmaWrite};
+pub use send::{OutgoingMessage, Sent};
 pub use take::{Head, OnShort, Taken};
-pub use touch::{Update, Write};
-pub use touching::Spot;
 pub use ways::{Choice, Memory, Ways};
 
 use crate::limits::{EAGER_MAX, PEERS_MAX};
@@ -70,8 +70,8 @@ use ends::Ended;
 use ledger::Ledger;
 use peer::Peer;
 use receives::Receives;
+use remote_address::PendingRma;
 use streams::Streams;
-use touching::Touching;
 use transfers::Transfers;
 
 /// Endpoints that one endpoint knows.
@@ -88,7 +88,7 @@ pub struct Protocol<M> {
     kept: Budget,
     departing: Ledger<Departing<M>>,
     transfers: Transfers,
-    touching: Ledger<Touching<M>>,
+    touching: Ledger<PendingRma<M>>,
     streams: Streams,
     /// What is under way with each remote, by its place.
     peers: Vec<Peer>,
@@ -197,12 +197,12 @@ impl<M: Memory> Protocol<M> {
     /// [`Protocol::on_record`] and [`Protocol::push_on`], which tell of what ends by them, so that
     /// ends are told in their order.
     #[inline(always)]
-    pub fn tell_ended(&mut self, tell: &mut impl FnMut(End)) {
+    pub fn tell_ended(&mut self, tell: &mut impl FnMut(Completion)) {
         self.ended.tell(tell);
     }
 
     /// Puts ends off to the next [`Protocol::tell_ended`].
-    pub fn tell_later(&mut self, ends: impl IntoIterator<Item = End>) {
+    pub fn tell_later(&mut self, ends: impl IntoIterator<Item = Completion>) {
         self.ended.extend(ends);
     }
 

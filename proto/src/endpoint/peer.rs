@@ -1,8 +1,8 @@
 //! What is under way with one remote.
-use super::ahead::Ahead;
+use super::eager::EagerPolicy;
 use super::remote_id::RemoteId;
 use super::replies::Replies;
-use super::toucher::Toucher;
+use super::rma_target::RmaTarget;
 use alloc::collections::VecDeque;
 
 /// What is under way with one remote, and what it was told.
@@ -11,9 +11,9 @@ pub(super) struct Peer {
     /// Its number, once it was connected.
     id: Option<RemoteId>,
     /// Which messages of ours go before it wants them.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: EagerPolicy,
     /// What of our windows it touches.
-    pub(super) toucher: Toucher,
+    pub(super) toucher: RmaTarget,
     replies: Replies,
     /// Messages of ours that it wants, in the order in which they are to leave.
     wanted: VecDeque<usize>,
@@ -80,6 +80,6 @@ impl Peer {
     /// It is connected.
     pub(super) fn begin(&mut self, id: RemoteId) {
         debug_assert!(self.replies.is_empty() && self.wanted.is_empty(), "nothing is to go there");
-        (self.id, self.ahead, self.is_shut_out) = (Some(id), Ahead::default(), false);
+        (self.id, self.ahead, self.is_shut_out) = (Some(id), EagerPolicy::default(), false);
     }
 }

@@ -1,5 +1,5 @@
 //! Receives: posting them, looking for what has come, taking them back.
-use super::ends::{Context, End, Received, What};
+use super::ends::{Completion, CompletionKind, Context, Received};
 use super::incoming::{Body, BodyPlace, Incoming};
 use super::origin::Origin;
 use super::transfers::Transfer;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 /// A receive to be posted.
 #[derive(Clone, Debug)]
-pub struct Receive<M> {
+pub struct PostedReceive<M> {
     /// Whom it takes messages from; any one.
     pub source: Option<RemoteId>,
     /// Its tag and the bits of it that do not matter; none for plain messages.
@@ -28,7 +28,7 @@ pub struct Receive<M> {
 
 /// A message that has come and that no receive has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Probed {
     /// What it is taken by, once it is set aside.
     pub id: MessageId,
     /// What is known of it.
@@ -46,10 +46,10 @@ impl<M: Memory> Protocol<M> {
     #[inline(always)]
     pub fn receive<W: Ways<Memory = M>>(
         &mut self,
-        receive: Receive<M>,
+        receive: PostedReceive<M>,
         ways: impl FnOnce() -> W,
     ) -> Result<(), Fault> {
-        let Receive { source, tag, into, context, many } = receive;
+        let PostedReceive { source, tag, into, context, many } = receive;
         let pattern = pattern(source, tag);
         let incoming = Incoming::new(into, context, tag.is_some());
         if let Some(least) = many {
@@ -144,9 +144,9 @@ impl<M: Memory> Protocol<M> {
 
     /// The oldest message that such a receive would take, if one has come; it stays.
     // spec: ENV-7
-    pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Found> {
+    pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Probed> {
         let (id, origin) = self.receives.peek(tag.is_some(), pattern(source, tag))?;
-        Some(Found { id, message: origin.received((0, 0), false) })
+        Some(Probed { id, message: origin.received((0, 0), false) })
     }
 
     /// Keeps a message that was found for [`Protocol::receive_found`] and [`Protocol::discard`].
@@ -181,10 +181,10 @@ impl<M: Memory> Protocol<M> {
         let Some(message) = self.receives.take(is_tagged, id) else { return false };
         let Body { origin, place } = self.unkeep(ways, &message);
         let refused = match place {
-            BodyPlace::There(there) => Some(Record::Go { id: there.id, to: u64::MAX, len: 0 }),
+            BodyPlace::There(there) => Some(Record::Cts { id: there.id, to: u64::MAX, len: 0 }),
             BodyPlace::Here(_) => None,
         };
-        let done = origin.answer.map(|id| Record::Done { id });
+        let done = origin.answer.map(|id| Record::Fin { id });
         let answers = refused.into_iter().chain(done);
         answers.for_each(|record| self.reply(ways, origin.source, record));
         true
@@ -194,9 +194,9 @@ impl<M: Memory> Protocol<M> {
     /// of several, the one that waits longest. Its end is given back, to be told behind those that
     /// were not told yet. However many wait, this takes no longer.
     // spec: MATCH-9
-    pub fn cancel(&mut self, label: u64) -> Option<End> {
+    pub fn cancel(&mut self, label: u64) -> Option<Completion> {
         let context = self.receives.cancel(label)?;
-        Some(End { context, what: What::Cancelled, result: Ok(()) })
+        Some(Completion { context, what: CompletionKind::Cancelled, result: Ok(()) })
     }
 
     /// A message is in its receive's memory.
@@ -205,7 +205,7 @@ impl<M: Memory> Protocol<M> {
         ways: &mut impl Ways<Memory = M>,
         (key, offset, len): (usize, u64, u64),
         origin: &Origin,
-    ) -> End {
+    ) -> Completion {
         let incoming = &mut self.receives[key];
         incoming.arrived();
         let (context, is_last) = (incoming.context(), incoming.is_over());
@@ -213,10 +213,10 @@ impl<M: Memory> Protocol<M> {
             self.receives.free(key);
         }
         if let Some(id) = origin.answer {
-            self.reply(ways, origin.source, Record::Done { id });
+            self.reply(ways, origin.source, Record::Fin { id });
         }
         let received = origin.received((offset, len), is_last);
-        End { context, what: What::Received(received), result: Ok(()) }
+        Completion { context, what: CompletionKind::Received(received), result: Ok(()) }
     }
 
     /// Throws away what has come from a remote and that no receive has taken: its number may name
@@ -233,8 +233,8 @@ impl<M: Memory> Protocol<M> {
         let Self { receives, kept, ended, .. } = self;
         let give_back = |bytes| kept.give_back(from.source(), bytes);
         receives.end_source(from.source(), give_back, |context| {
-            let what = What::Received(Received { released: true, ..Received::default() });
-            ended.push(End { context, what, result: Err(why) });
+            let what = CompletionKind::Received(Received { released: true, ..Received::default() });
+            ended.push(Completion { context, what, result: Err(why) });
         });
     }
 }

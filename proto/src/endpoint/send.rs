@@ -1,6 +1,6 @@
 //! Messages on their way out.
 use super::departing::Departing;
-use super::ends::{Context, End, What};
+use super::ends::{Completion, CompletionKind, Context};
 use super::streams::Stream;
 use super::ways::{Memory, Ways};
 use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX};
@@ -17,7 +17,7 @@ const PART_MIN: usize = 8 << 10;
 
 /// A message to be sent.
 #[derive(Clone, Debug)]
-pub struct Outgoing<M> {
+pub struct OutgoingMessage<M> {
     /// Its tag; none of a plain message.
     pub tag: Option<u64>,
     /// Immediate data for the receiver.
@@ -35,9 +35,9 @@ pub struct Outgoing<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// It has left, and its memory is the program's again. No end is told.
-    Gone,
+    Completed,
     /// Its end will be told; until then its memory is needed.
-    UnderWay,
+    Pending,
 }
 
 impl<M: Memory + Clone> Protocol<M> {
@@ -50,10 +50,10 @@ impl<M: Memory + Clone> Protocol<M> {
         &mut self,
         ways: &mut W,
         (to, lane): (RemoteId, W::Lane),
-        message: &Outgoing<M>,
+        message: &OutgoingMessage<M>,
     ) -> Result<Sent, W::Error> {
         self.check_under_way()?;
-        let Outgoing { tag, data, ref bytes, context, delivered } = *message;
+        let OutgoingMessage { tag, data, ref bytes, context, delivered } = *message;
         let envelope = Envelope { tag, data };
         let entry = self.departing.vacant_key() as u64;
         let answer = delivered.then_some(entry);
@@ -70,18 +70,18 @@ impl<M: Memory + Clone> Protocol<M> {
             true
         } else {
             let (len, address) = (len as u64, ways.address_of(lane, bytes));
-            let ask = Record::Ask { envelope, id: entry, answered: delivered, len, address };
+            let ask = Record::Rts { envelope, id: entry, answered: delivered, len, address };
             Self::push_record(ways, lane, &ask, &[])?;
             false
         };
         if has_gone && !delivered {
-            return Ok(Sent::Gone);
+            return Ok(Sent::Completed);
         }
         self.departing.insert(match has_gone {
             true => Departing::gone(to, context),
             false => Departing::asking(to, bytes.clone(), (context, delivered)),
         });
-        Ok(Sent::UnderWay)
+        Ok(Sent::Pending)
     }
 
     /// Copies a message into the ring, if it may go there before its receive is known; none where
@@ -142,7 +142,7 @@ impl<M: Memory> Protocol<M> {
     pub fn push_on(
         &mut self,
         ways: &mut impl Ways<Memory = M>,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> bool {
         let mut any = self.replies > 0 && self.push_replies(ways);
         let mut at = 0;
@@ -169,7 +169,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut impl Ways<Memory = M>,
         to: RemoteId,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
         let mut any = false;
         while let Some(key) = self.peer_mut(to).wanted() {
@@ -188,7 +188,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut impl Ways<Memory = M>,
         key: usize,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
         let mut any = false;
         loop {
@@ -222,22 +222,22 @@ impl<M: Memory> Protocol<M> {
             let piece = bytes.piece(at, part.min(len - at).min(longest));
             debug_assert!(!piece.is_empty() && piece.len() <= PART_MAX, "a part has bytes");
             let (count, place) = (piece.len(), ways.write_ring(remote, piece)?);
-            let part = Record::Part { to, len: count as u64, place };
+            let part = Record::Fragment { to, len: count as u64, place };
             Self::push_record(ways, lane, &part, &[]).ok()?;
             return Some(count);
         }
         let piece = bytes.piece(at, SHORT_MAX.min(len - at));
         debug_assert!(!piece.is_empty(), "a part has bytes");
-        Self::push_record(ways, lane, &Record::PartHere { to }, piece).ok()?;
+        Self::push_record(ways, lane, &Record::FragmentHere { to }, piece).ok()?;
         Some(piece.len())
     }
 
-    fn all_gone(&mut self, key: usize, tell: &mut impl FnMut(End)) {
+    fn all_gone(&mut self, key: usize, tell: &mut impl FnMut(Completion)) {
         let departing = &mut self.departing[key];
         if departing.finish() {
             let context = departing.context();
             self.departing.free(key);
-            tell(End { context, what: What::Sent, result: Ok(()) });
+            tell(Completion { context, what: CompletionKind::Sent, result: Ok(()) });
         }
     }
 
@@ -247,7 +247,7 @@ impl<M: Memory> Protocol<M> {
         from: RemoteId,
         id: u64,
         (to, len): (u64, u64),
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> bool {
         let key = id as usize;
         let Some(departing) = self.departing.get_mut(key) else { return false };
@@ -268,13 +268,18 @@ impl<M: Memory> Protocol<M> {
     }
 
     /// A message is where it belongs. False where there is none such.
-    pub(super) fn on_done(&mut self, from: RemoteId, id: u64, tell: &mut impl FnMut(End)) -> bool {
+    pub(super) fn on_done(
+        &mut self,
+        from: RemoteId,
+        id: u64,
+        tell: &mut impl FnMut(Completion),
+    ) -> bool {
         let key = id as usize;
         let is_due = self.departing.get(key).is_some_and(|departing| departing.is_due(from));
         if is_due {
             let context = self.departing[key].context();
             self.departing.free(key);
-            tell(End { context, what: What::Sent, result: Ok(()) });
+            tell(Completion { context, what: CompletionKind::Sent, result: Ok(()) });
         }
         is_due
     }
@@ -285,7 +290,7 @@ impl<M: Memory> Protocol<M> {
         peers.get_mut(to.index()).into_iter().for_each(super::peer::Peer::want_none);
         departing.free_all(to, |departing| {
             let context = departing.context();
-            ended.push(End { context, what: What::Sent, result: Err(why) });
+            ended.push(Completion { context, what: CompletionKind::Sent, result: Err(why) });
         });
         debug_assert!(departing.has_none(to), "all have ended");
         streams.drop_one(Stream::Messages(to));

@@ -1,9 +1,9 @@
 //! Records of remotes: which of them are messages, answers or touches, and where their bytes go.
-use super::ends::{End, What};
+use super::ends::{Completion, CompletionKind};
 use super::incoming::{Body, BodyPlace};
 use super::origin::{Origin, There};
+use super::remote_address::key_of;
 use super::streams::Stream;
-use super::touching::key_of;
 use super::transfers::Transfer;
 use super::ways::{Memory, PartPlace, Ways};
 use super::{Protocol, RemoteId};
@@ -11,7 +11,7 @@ use crate::envelope::{ALL, ENVELOPE_WORDS, Record};
 use crate::fault::Fault;
 use crate::lane::Malformed;
 use crate::matching::{Arrive, Place};
-use crate::touch::{TOUCH_WORDS, Touch};
+use crate::rma::{RMA_WORDS, RmaRecord};
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -31,7 +31,7 @@ pub struct Head {
     /// Its tag.
     pub tag: u32,
     /// The words of the longest head, behind the way's own; others than it has are anything.
-    pub words: [u64; TOUCH_WORDS],
+    pub words: [u64; RMA_WORDS],
     /// Its bytes behind the way's own word.
     pub len: usize,
 }
@@ -57,7 +57,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         origin: &Origin,
         take: impl FnOnce(&mut M, (usize, usize)),
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> OnShort {
         let place = match self.receives.arrive(origin, true) {
             Arrive::Matched(place) => place,
@@ -73,7 +73,7 @@ impl<M: Memory> Protocol<M> {
             self.receives.free(key);
         }
         let received = origin.received((offset, len), is_last);
-        tell(End { context, what: What::Received(received), result: Ok(()) });
+        tell(Completion { context, what: CompletionKind::Received(received), result: Ok(()) });
         OnShort::Placed
     }
 
@@ -100,9 +100,9 @@ impl<M: Memory> Protocol<M> {
         ways: &mut W,
         (lane, source): (W::Lane, RemoteId),
         head: &Head,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Result<Taken, Malformed> {
-        if Touch::is_one(head.tag) {
+        if RmaRecord::is_one(head.tag) {
             self.on_touch(ways, (lane, source), head, tell)?;
             return Ok(Taken::Yes);
         }
@@ -118,23 +118,23 @@ impl<M: Memory> Protocol<M> {
                 let origin = Origin { source, envelope, len, answer };
                 return self.take_whole(ways, (lane, PartPlace::Ring(place)), &origin, tell);
             }
-            Record::Ask { envelope, id, answered, len, address } => {
+            Record::Rts { envelope, id, answered, len, address } => {
                 let answer = answered.then_some(id);
                 let origin = Origin { source, envelope, len, answer };
                 return Ok(self.take_ask(ways, There { id, address }, &origin));
             }
-            Record::Go { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
-            Record::Done { id } => known(match key_of(id) {
+            Record::Cts { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
+            Record::Fin { id } => known(match key_of(id) {
                 Some(key) => self.on_touched(source, key, tell),
                 None => self.on_done(source, id, tell),
             })?,
             Record::Ahead { longest } => self.peer_mut(source).ahead.limit(longest),
             Record::Refused { id: ALL, .. } => self.on_shut_out(ways, source),
             Record::Refused { id, fault } => known(self.on_refused(source, (id, fault), tell))?,
-            Record::Part { to, len, place } => {
+            Record::Fragment { to, len, place } => {
                 self.take_part(ways, (lane, source), (to, len, PartPlace::Ring(place)), tell)?;
             }
-            Record::PartHere { to } => {
+            Record::FragmentHere { to } => {
                 let place = PartPlace::Lane(words + 1);
                 self.take_part(ways, (lane, source), (to, bytes, place), tell)?;
             }
@@ -166,7 +166,7 @@ impl<M: Memory> Protocol<M> {
         ways: &mut W,
         (lane, place): (W::Lane, PartPlace),
         origin: &Origin,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Result<Taken, Malformed> {
         let whole = usize::try_from(origin.len).map_err(|_| Malformed)?;
         let bytes = Part { lane, source: origin.source, place, len: whole };
@@ -228,7 +228,7 @@ impl<M: Memory> Protocol<M> {
     }
 
     /// The next poll tells it.
-    pub(super) fn end_later(&mut self, ways: &impl Ways<Memory = M>, end: End) {
+    pub(super) fn end_later(&mut self, ways: &impl Ways<Memory = M>, end: Completion) {
         self.ended.push(end);
         ways.stir();
     }
@@ -236,15 +236,19 @@ impl<M: Memory> Protocol<M> {
     /// Asks a message's sender for it.
     pub(super) fn ask_for(&mut self, ways: &mut impl Ways<Memory = M>, to: usize) {
         let Some(transfer) = self.transfers.get(to) else { return };
-        let go = Record::Go { id: transfer.there().id, to: to as u64, len: transfer.len() };
+        let go = Record::Cts { id: transfer.there().id, to: to as u64, len: transfer.len() };
         self.reply(ways, transfer.origin().source, go);
     }
 
     /// Nothing of a message is to be sent, for all is here that is wanted.
     // spec: ENV-18
-    pub(super) fn has_all(&mut self, ways: &mut impl Ways<Memory = M>, transfer: &Transfer) -> End {
+    pub(super) fn has_all(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        transfer: &Transfer,
+    ) -> Completion {
         let origin = transfer.origin();
-        let go = Record::Go { id: transfer.there().id, to: u64::MAX, len: 0 };
+        let go = Record::Cts { id: transfer.there().id, to: u64::MAX, len: 0 };
         self.reply(ways, origin.source, go);
         self.arrived(ways, transfer.place(), origin)
     }
@@ -255,7 +259,7 @@ impl<M: Memory> Protocol<M> {
         ways: &mut W,
         (lane, source): (W::Lane, RemoteId),
         (to, len, place): (u64, u64, PartPlace),
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Result<(), Malformed> {
         if let Some(key) = key_of(to) {
             return self.take_answer(ways, (lane, source), (key, len, place), tell);
@@ -293,8 +297,8 @@ impl<M: Memory> Protocol<M> {
             incoming.arrived();
             let released = incoming.is_over();
             let received = transfer.origin().received(transfer.here(), released);
-            let (context, what) = (incoming.context(), What::Received(received));
-            ended.push(End { context, what, result: Err(why) });
+            let (context, what) = (incoming.context(), CompletionKind::Received(received));
+            ended.push(Completion { context, what, result: Err(why) });
             if released {
                 receives.free(transfer.receive());
             }

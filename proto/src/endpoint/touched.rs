@@ -1,15 +1,15 @@
 //! What remotes do to our windows, and what they are answered.
-use super::ends::{End, TouchKind, Touched, What};
+use super::ends::{Completion, CompletionKind, RmaEvent, RmaKind};
 use super::replies::ANSWER;
+use super::rma_target::Reading;
 use super::streams::Stream;
 use super::take::Head;
-use super::toucher::Reading;
 use super::ways::{Memory, PartPlace, Ways};
 use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX, zeros};
 use crate::envelope::Record;
 use crate::fault::Fault;
 use crate::lane::Malformed;
-use crate::touch::{Calculation, Touch};
+use crate::rma::{Calculation, RmaRecord};
 use crate::units::{Rights, WindowClaim};
 
 impl<M: Memory> Protocol<M> {
@@ -21,12 +21,12 @@ impl<M: Memory> Protocol<M> {
         ways: &mut W,
         (lane, source): (W::Lane, RemoteId),
         head: &Head,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Result<(), Malformed> {
-        let (touch, words) = Touch::parse(head.tag, head.words, head.len)?;
+        let (touch, words) = RmaRecord::parse(head.tag, head.words, head.len)?;
         let (skip, bytes) = (words + 1, (head.len - words * 8) as u64);
         match touch {
-            Touch::WriteHere { key, address, id, before, data } => {
+            RmaRecord::WriteHere { key, address, id, before, data } => {
                 // A length that cannot be leaves any window.
                 let len = before.saturating_add(bytes);
                 let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
@@ -35,28 +35,28 @@ impl<M: Memory> Protocol<M> {
                 let done = self.peer_mut(source).toucher.end_write();
                 self.answer(ways, source, id, done);
                 if done.is_ok() {
-                    tell(touched((source, TouchKind::Wrote), &claim, data));
+                    tell(touched((source, RmaKind::Wrote), &claim, data));
                 }
             }
-            Touch::WritePart { key, address, len, before, count, place } => {
+            RmaRecord::WritePart { key, address, len, before, count, place } => {
                 let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, count, PartPlace::Ring(place));
                 self.take_write(ways, (lane, source), &claim, part)?;
             }
-            Touch::WritePartHere { key, address, len, before } => {
+            RmaRecord::WritePartHere { key, address, len, before } => {
                 let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, bytes, PartPlace::Lane(skip));
                 self.take_write(ways, (lane, source), &claim, part)?;
             }
-            Touch::Read { key, address, id, len } => {
+            RmaRecord::Read { key, address, id, len } => {
                 let claim = WindowClaim { key, address, len, rights: Rights::READ };
                 self.take_read(ways, source, (&claim, id), tell);
             }
-            Touch::Update { key, address, id, what, data } => {
+            RmaRecord::Update { key, address, id, what, data } => {
                 let len = what.len() as u64;
                 let claim = WindowClaim { key, address, len, rights: what.rights() };
                 let done = self.take_update(ways, (lane, source, skip), (&claim, id), &what);
-                let kind = if what.tells { TouchKind::Fetched } else { TouchKind::Updated };
+                let kind = if what.tells { RmaKind::Fetched } else { RmaKind::Updated };
                 if done {
                     tell(touched((source, kind), &claim, data));
                 }
@@ -107,7 +107,7 @@ impl<M: Memory> Protocol<M> {
         ways: &mut impl Ways<Memory = M>,
         source: RemoteId,
         (claim, id): (&WindowClaim, u64),
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) {
         if claim.len > SHORT_MAX as u64 {
             if let Err(why) = ways.check_claim(claim) {
@@ -122,7 +122,7 @@ impl<M: Memory> Protocol<M> {
         match ways.read_window(claim, 0, &mut bytes) {
             Ok(()) => {
                 self.answer_with(ways, source, id, &bytes);
-                tell(touched((source, TouchKind::Read), claim, None));
+                tell(touched((source, RmaKind::Read), claim, None));
             }
             Err(why) => self.answer(ways, source, id, Err(why)),
         }
@@ -173,7 +173,7 @@ impl<M: Memory> Protocol<M> {
         done: Result<(), Fault>,
     ) {
         let record = match done {
-            Ok(()) => Record::Done { id },
+            Ok(()) => Record::Fin { id },
             Err(fault) => Record::Refused { id, fault },
         };
         self.reply(ways, to, record);
@@ -189,7 +189,7 @@ impl<M: Memory> Protocol<M> {
         if bytes.is_empty() {
             return self.answer(ways, to, id, Ok(()));
         }
-        self.reply_with(ways, to, Record::PartHere { to: id }, bytes);
+        self.reply_with(ways, to, Record::FragmentHere { to: id }, bytes);
     }
 
     /// The next bytes that a remote has asked for: whether any have gone, and whether all have.
@@ -197,7 +197,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut impl Ways<Memory = M>,
         to: RemoteId,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
         let mut any = false;
         loop {
@@ -206,7 +206,7 @@ impl<M: Memory> Protocol<M> {
             if gone == claim.len {
                 toucher.end_read();
                 self.discharge(ways, to, ANSWER);
-                tell(touched((to, TouchKind::Read), &claim, None));
+                tell(touched((to, RmaKind::Read), &claim, None));
                 continue;
             }
             match Self::push_read_part(ways, to, &claim, (id, gone)) {
@@ -241,14 +241,14 @@ impl<M: Memory> Protocol<M> {
             let count = (left.min(PART_MAX as u64) as usize).min(longest);
             let place = ways.window_to_ring(to, count, claim, gone)?;
             let Some(place) = place else { return Ok(None) };
-            let part = Record::Part { to: id, len: count as u64, place };
+            let part = Record::Fragment { to: id, len: count as u64, place };
             let pushed = Self::push_record(ways, lane, &part, &[]);
             return Ok(pushed.is_ok().then_some(count as u64));
         }
         let mut staged = [0; SHORT_MAX];
         let bytes = &mut staged[..left.min(SHORT_MAX as u64) as usize];
         ways.read_window(claim, gone, bytes)?;
-        let pushed = Self::push_record(ways, lane, &Record::PartHere { to: id }, bytes);
+        let pushed = Self::push_record(ways, lane, &Record::FragmentHere { to: id }, bytes);
         Ok(pushed.is_ok().then_some(bytes.len() as u64))
     }
 
@@ -275,8 +275,12 @@ fn update<A: AsMut<[u8]> + Clone + PartialEq>(
 }
 
 // spec: ENV-31
-fn touched((source, kind): (RemoteId, TouchKind), claim: &WindowClaim, data: Option<u64>) -> End {
+fn touched(
+    (source, kind): (RemoteId, RmaKind),
+    claim: &WindowClaim,
+    data: Option<u64>,
+) -> Completion {
     let WindowClaim { key, len, .. } = *claim;
-    let touched = Touched { source, key, kind, len, data };
-    End { context: 0, what: What::Touched(touched), result: Ok(()) }
+    let touched = RmaEvent { source, key, kind, len, data };
+    Completion { context: 0, what: CompletionKind::RmaEvent(touched), result: Ok(()) }
 }

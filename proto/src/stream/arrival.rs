@@ -1,5 +1,8 @@
 //! What peers say, and their deaths.
-use super::{Effects, End, Failure, Feeder, Message, Name, Phase, Streams, Way, Why};
+use super::{
+    Effects, FailureReason, Feeder, Message, Phase, StreamEnd, StreamFailure, StreamName, Streams,
+    Way,
+};
 use crate::lane::Malformed;
 use crate::units::PeerId;
 
@@ -13,7 +16,7 @@ impl Streams {
         fx: &mut impl Effects,
     ) -> Result<(), Malformed> {
         self.check();
-        let name = |number| Name { peer: from, number };
+        let name = |number| StreamName { peer: from, number };
         match message {
             Message::Open { number, way } => self.on_open(name(number), way, fx),
             Message::Credit { number, units } => self.on_credit(name(number), units),
@@ -34,16 +37,21 @@ impl Streams {
     }
 
     // spec: PIPE-5, PIPE-14, PIPE-16
-    fn on_open(&mut self, name: Name, way: Way, fx: &mut impl Effects) -> Result<(), Malformed> {
+    fn on_open(
+        &mut self,
+        name: StreamName,
+        way: Way,
+        fx: &mut impl Effects,
+    ) -> Result<(), Malformed> {
         if self.fed.get(name).is_some() {
             return Err(Malformed);
         }
         let begun = match fx.has_stage(way.stage) {
             true => self.begin(name, way, Feeder::Peer),
-            false => Err(Why::UnknownStage),
+            false => Err(FailureReason::UnknownStage),
         };
         if let Err(why) = begun {
-            let end = End::Failed(Failure { why, at: self.me });
+            let end = StreamEnd::Failed(StreamFailure { why, at: self.me });
             fx.tell(name.peer, Message::Stop { number: name.number, end });
         }
         Ok(())
@@ -58,7 +66,7 @@ impl Streams {
         weight: u8,
     ) -> Result<Option<u16>, Malformed> {
         self.check();
-        let Some(place) = self.fed.get(Name { peer: from, number }) else { return Ok(None) };
+        let Some(place) = self.fed.get(StreamName { peer: from, number }) else { return Ok(None) };
         let Some(stream) = self.streams.get_mut(place) else { return Ok(None) };
         let left = self.options.window - stream.taken;
         if stream.feeder != Feeder::Peer || stream.end.is_some() || weight > left {
@@ -70,7 +78,7 @@ impl Streams {
     }
 
     // spec: PIPE-13, PIPE-17
-    fn on_end(&mut self, name: Name, end: End) -> Result<(), Malformed> {
+    fn on_end(&mut self, name: StreamName, end: StreamEnd) -> Result<(), Malformed> {
         let Some(place) = self.fed.get(name) else { return Ok(()) };
         let Some(stream) = self.streams.get_mut(place) else { return Ok(()) };
         if stream.feeder != Feeder::Peer || stream.end.is_some() {
@@ -82,7 +90,7 @@ impl Streams {
     }
 
     // spec: PIPE-8, PIPE-17
-    fn on_credit(&mut self, to: Name, units: u8) -> Result<(), Malformed> {
+    fn on_credit(&mut self, to: StreamName, units: u8) -> Result<(), Malformed> {
         let hop = self.remote_hop(to)?;
         let hop = self.hops.get_mut(hop).ok_or(Malformed)?;
         if units == 0 || units > self.options.window - hop.free {
@@ -94,22 +102,27 @@ impl Streams {
     }
 
     // spec: PIPE-13, PIPE-14, PIPE-17
-    fn on_stop(&mut self, to: Name, end: End, fx: &mut impl Effects) -> Result<(), Malformed> {
+    fn on_stop(
+        &mut self,
+        to: StreamName,
+        end: StreamEnd,
+        fx: &mut impl Effects,
+    ) -> Result<(), Malformed> {
         let at = self.remote_hop(to)?;
         let hop = *self.hops.get(at).ok_or(Malformed)?;
-        if end == End::Closed && !hop.has_ended {
+        if end == StreamEnd::Closed && !hop.has_ended {
             return Err(Malformed);
         }
         let stream = self.drop_hop(at);
         match (stream, end) {
-            (Some(place), End::Failed(failure)) => self.fail(place, failure, fx),
+            (Some(place), StreamEnd::Failed(failure)) => self.fail(place, failure, fx),
             (Some(place), _) => self.ready.push(place),
             (None, _) => {}
         }
         Ok(())
     }
 
-    fn remote_hop(&self, to: Name) -> Result<u16, Malformed> {
+    fn remote_hop(&self, to: StreamName) -> Result<u16, Malformed> {
         let hop = if to.peer == self.me { None } else { self.leads.get(to) };
         hop.ok_or(Malformed)
     }
@@ -117,7 +130,7 @@ impl Streams {
     /// A peer is gone: all that it has sent was taken before.
     // spec: PIPE-15
     pub fn on_death(&mut self, peer: PeerId, fx: &mut impl Effects) {
-        let failure = Failure { why: Why::PeerDied, at: peer };
+        let failure = StreamFailure { why: FailureReason::PeerDied, at: peer };
         for place in 0..self.options.streams {
             if self.leads_to(place, peer) {
                 self.fail(place, failure, fx);
@@ -127,7 +140,7 @@ impl Streams {
                 && stream.name.peer == peer
             {
                 stream.feeder = Feeder::Gone;
-                stream.end.get_or_insert(End::Failed(failure));
+                stream.end.get_or_insert(StreamEnd::Failed(failure));
                 self.fed.remove(stream.name);
                 self.ready.push(place);
             }

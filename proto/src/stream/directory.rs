@@ -1,30 +1,36 @@
 //! The forwarding directory: entries are set and cleared while items flow.
-use super::{Answer, Effects, End, Entry, Message, Name, Row, Streams};
+use super::{Effects, Entry, EntryAnswer, Message, Row, StreamEnd, StreamName, Streams};
 use crate::units::PeerId;
 
 impl Streams {
     /// Sets an entry, or replaces one. What was sent before goes the old way, all else the new one.
     // spec: PIPE-4, PIPE-6, PIPE-7, PIPE-16
-    pub fn set(&mut self, by: PeerId, name: Name, entry: Entry, fx: &mut impl Effects) -> Answer {
+    pub fn set(
+        &mut self,
+        by: PeerId,
+        name: StreamName,
+        entry: Entry,
+        fx: &mut impl Effects,
+    ) -> EntryAnswer {
         let old = self.directory.get(name);
         if !self.may_change(by, old) {
-            return Answer::Denied;
+            return EntryAnswer::Denied;
         }
-        let leads = |other: &&(Name, Row)| other.0 != name && other.1.entry.to == entry.to;
+        let leads = |other: &&(StreamName, Row)| other.0 != name && other.1.entry.to == entry.to;
         let is_led_to = self.leads.get(entry.to).is_some();
         if is_led_to || self.directory.rows().any(|row| leads(&row)) {
-            return Answer::Taken;
+            return EntryAnswer::Taken;
         }
         let has = self.directory.rows().filter(|(_, row)| row.by == by).count();
         if old.is_none() && !self.admits(by, has, self.directory.free()) {
-            return Answer::Full;
+            return EntryAnswer::Full;
         }
         self.directory.put(name, Row { entry, by });
         self.cut(name, fx);
         let mut rows = self.directory.rows();
         debug_assert!(rows.all(|other| !leads(&other)), "one entry leads to a stream");
         self.check();
-        Answer::Done
+        EntryAnswer::Done
     }
 
     /// Clears an entry, or only one that no stream uses. What was sent before has gone its way.
@@ -32,28 +38,28 @@ impl Streams {
     pub fn unset(
         &mut self,
         by: PeerId,
-        name: Name,
+        name: StreamName,
         if_unused: bool,
         fx: &mut impl Effects,
-    ) -> Answer {
+    ) -> EntryAnswer {
         let old = self.directory.get(name);
         if !self.may_change(by, old) {
-            return Answer::Denied;
+            return EntryAnswer::Denied;
         }
         if old.is_none() {
-            return Answer::Unknown;
+            return EntryAnswer::Unknown;
         }
         if if_unused && self.fed.get(name).is_some() {
-            return Answer::Taken;
+            return EntryAnswer::Taken;
         }
         self.directory.remove(name);
         self.cut(name, fx);
-        Answer::Done
+        EntryAnswer::Done
     }
 
     /// Clears an entry of the port's own, if no stream uses it.
     // spec: PIPE-6
-    pub fn unset_unused(&mut self, name: Name) {
+    pub fn unset_unused(&mut self, name: StreamName) {
         if self.fed.get(name).is_none() {
             self.directory.remove(name);
         }
@@ -66,21 +72,21 @@ impl Streams {
 
     /// Nothing more goes the way that a stream has had.
     // spec: PIPE-7
-    fn cut(&mut self, name: Name, fx: &mut impl Effects) {
+    fn cut(&mut self, name: StreamName, fx: &mut impl Effects) {
         let Some(place) = self.fed.get(name) else { return };
         let Some(stream) = self.streams.get_mut(place) else { return };
         if let Some(hop) = stream.hop
             && self.hops.get(hop).is_some_and(|hop| !hop.has_ended)
         {
             stream.hop = None;
-            self.end_hop(hop, End::Cut, fx);
+            self.end_hop(hop, StreamEnd::Cut, fx);
         }
         self.ready.push(place);
     }
 
     /// Says behind the last item of a hop how it ends.
     // spec: PIPE-13
-    pub(super) fn end_hop(&mut self, hop: u16, end: End, fx: &mut impl Effects) {
+    pub(super) fn end_hop(&mut self, hop: u16, end: StreamEnd, fx: &mut impl Effects) {
         let Some(hop) = self.hops.get_mut(hop) else { return };
         debug_assert!(!hop.has_ended, "the next stage is told of one end");
         hop.has_ended = true;

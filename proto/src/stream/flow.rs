@@ -1,6 +1,7 @@
 //! Whose turn it is: running stages, passing items on, ending streams.
 use super::{
-    Effects, End, Entry, Failure, Feeder, Hop, Input, Message, Phase, Stream, Streams, Why,
+    Effects, Entry, FailureReason, Feeder, Hop, Input, Message, Phase, Stream, StreamEnd,
+    StreamFailure, Streams,
 };
 
 impl Streams {
@@ -125,7 +126,7 @@ impl Streams {
 
     /// Runs a stage for the end.
     // spec: PIPE-13
-    fn hear(&mut self, place: u16, end: End, fx: &mut impl Effects) {
+    fn hear(&mut self, place: u16, end: StreamEnd, fx: &mut impl Effects) {
         let Some(stream) = self.streams.get_mut(place) else { return };
         stream.phase = Phase::Heard;
         if stream.feeder != Feeder::Program
@@ -137,10 +138,10 @@ impl Streams {
 
     /// The next stage hears of the end, also where nothing was sent to it before.
     // spec: PIPE-13
-    fn pass_end(&mut self, place: u16, end: End, fx: &mut impl Effects) {
+    fn pass_end(&mut self, place: u16, end: StreamEnd, fx: &mut impl Effects) {
         let Some(stream) = self.streams.get(place) else { return };
         let has_way = stream.hop.is_some() || self.entry_of(stream).is_some();
-        let is_told = stream.hop.is_some() || !matches!(end, End::Failed(_));
+        let is_told = stream.hop.is_some() || !matches!(end, StreamEnd::Failed(_));
         if is_told && (has_way || stream.way.goes_on) {
             match self.hop_of(place, fx) {
                 Ok(hop) => self.end_hop(hop, end, fx),
@@ -161,25 +162,25 @@ impl Streams {
 
     /// Where a stream's items go: as before, or as the directory says.
     // spec: PIPE-4, PIPE-5
-    fn hop_of(&mut self, place: u16, fx: &mut impl Effects) -> Result<u16, Why> {
-        let stream = self.streams.get(place).ok_or(Why::Nowhere)?;
+    fn hop_of(&mut self, place: u16, fx: &mut impl Effects) -> Result<u16, FailureReason> {
+        let stream = self.streams.get(place).ok_or(FailureReason::Nowhere)?;
         if let Some(hop) = stream.hop {
             return Ok(hop);
         }
-        let Entry { to, way, .. } = self.entry_of(stream).ok_or(Why::Nowhere)?;
+        let Entry { to, way, .. } = self.entry_of(stream).ok_or(FailureReason::Nowhere)?;
         if self.leads.get(to).is_some() {
-            return Err(Why::Taken);
+            return Err(FailureReason::Taken);
         }
         let has = self.hops.iter().filter(|(_, hop)| hop.to.peer == to.peer).count();
-        let at = self.hops.next().ok_or(Why::Full)?;
+        let at = self.hops.next().ok_or(FailureReason::Full)?;
         if !self.admits(to.peer, has, self.hops.free()) {
-            return Err(Why::Full);
+            return Err(FailureReason::Full);
         }
         let target = match to.peer == self.me {
             true if fx.has_stage(way.stage) => Some(self.begin(to, way, Feeder::Hop(at))?),
-            true => return Err(Why::UnknownStage),
+            true => return Err(FailureReason::UnknownStage),
             false if fx.is_connected(to.peer) => None,
-            false => return Err(Why::Unreachable),
+            false => return Err(FailureReason::Unreachable),
         };
         let (stream, free, has_ended) = (Some(place), self.options.window, false);
         self.hops.put(at, Hop { to, stream, target, free, has_ended });
@@ -213,7 +214,7 @@ impl Streams {
         match stream.feeder {
             Feeder::Program => fx.over(stream.name.number, Ok(())),
             Feeder::Peer => {
-                let (number, end) = (stream.name.number, End::Closed);
+                let (number, end) = (stream.name.number, StreamEnd::Closed);
                 fx.tell(stream.name.peer, Message::Stop { number, end });
             }
             Feeder::Hop(hop) => {
@@ -224,17 +225,17 @@ impl Streams {
     }
 
     /// A stream goes wrong at this port; what went wrong before counts.
-    fn fail_here(&mut self, place: u16, why: Why, fx: &mut impl Effects) {
+    fn fail_here(&mut self, place: u16, why: FailureReason, fx: &mut impl Effects) {
         let failure = match self.streams.get(place).and_then(|stream| stream.end) {
-            Some(End::Failed(failure)) => failure,
-            _ => Failure { why, at: self.me },
+            Some(StreamEnd::Failed(failure)) => failure,
+            _ => StreamFailure { why, at: self.me },
         };
         self.fail(place, failure, fx);
     }
 
     /// Ends a stream before its time, here, at all that feed it and at all that it feeds.
     // spec: PIPE-14, PIPE-15
-    pub(super) fn fail(&mut self, place: u16, failure: Failure, fx: &mut impl Effects) {
+    pub(super) fn fail(&mut self, place: u16, failure: StreamFailure, fx: &mut impl Effects) {
         let mut next = Some(place);
         while let Some(place) = next {
             next = self.fail_one(place, failure, fx);
@@ -242,9 +243,14 @@ impl Streams {
     }
 
     /// The same of one; the next one is who feeds it from this port.
-    fn fail_one(&mut self, place: u16, failure: Failure, fx: &mut impl Effects) -> Option<u16> {
+    fn fail_one(
+        &mut self,
+        place: u16,
+        failure: StreamFailure,
+        fx: &mut impl Effects,
+    ) -> Option<u16> {
         let stream = *self.streams.get(place)?;
-        let end = End::Failed(failure);
+        let end = StreamEnd::Failed(failure);
         if stream.phase == Phase::Flows && stream.feeder != Feeder::Program {
             // It has failed already: that this end goes wrong, too, changes nothing.
             let _ = fx.run(place, (stream.name, stream.way), Input::End(end));

@@ -1,5 +1,5 @@
 //! What ports tell each other about streams, in bytes.
-use super::{Answer, End, Entry, Failure, Name, Way, Why};
+use super::{Entry, EntryAnswer, FailureReason, StreamEnd, StreamFailure, StreamName, Way};
 use crate::lane::Malformed;
 use crate::units::PeerId;
 use arrayvec::ArrayVec;
@@ -32,21 +32,21 @@ pub enum Message {
         /// The stream's number.
         number: u32,
         /// Why.
-        end: End,
+        end: StreamEnd,
     },
     /// The stream is over: nothing more is taken.
     Stop {
         /// The stream's number.
         number: u32,
         /// How it went: never cut.
-        end: End,
+        end: StreamEnd,
     },
     /// An entry is to be set.
     Set {
         /// The asker's number of this.
         request: u32,
         /// Which stream's.
-        name: Name,
+        name: StreamName,
         /// The entry.
         entry: Entry,
     },
@@ -55,7 +55,7 @@ pub enum Message {
         /// The asker's number of this.
         request: u32,
         /// Which stream's.
-        name: Name,
+        name: StreamName,
         /// Only if no stream uses it.
         if_unused: bool,
     },
@@ -64,7 +64,7 @@ pub enum Message {
         /// The asker's number of it.
         request: u32,
         /// That.
-        answer: Answer,
+        answer: EntryAnswer,
     },
 }
 
@@ -123,7 +123,7 @@ impl Message {
         for argument in arguments {
             bytes.try_extend_from_slice(&argument.to_le_bytes()).expect("a message is short");
         }
-        let is_said = !matches!(self, Self::Stop { end: End::Cut, .. });
+        let is_said = !matches!(self, Self::Stop { end: StreamEnd::Cut, .. });
         debug_assert!(!is_said || Self::parse(&bytes) == Ok(*self), "what is said can be read");
         bytes
     }
@@ -160,7 +160,7 @@ impl Reader<'_> {
             }
             END => Ok(Message::End { number, end: self.end()? }),
             STOP => match self.end()? {
-                End::Cut => Err(Malformed),
+                StreamEnd::Cut => Err(Malformed),
                 end => Ok(Message::Stop { number, end }),
             },
             SET => {
@@ -175,7 +175,7 @@ impl Reader<'_> {
                 Ok(Message::Clear { request: number, name, if_unused })
             }
             ANSWER => {
-                let answer = Answer::from_word(self.word()?).ok_or(Malformed)?;
+                let answer = EntryAnswer::from_word(self.word()?).ok_or(Malformed)?;
                 Ok(Message::Answer { request: number, answer })
             }
             _ => Err(Malformed),
@@ -197,8 +197,8 @@ impl Reader<'_> {
         u16::try_from(self.word()?).map(PeerId).map_err(|_| Malformed)
     }
 
-    fn name(&mut self) -> Result<Name, Malformed> {
-        Ok(Name { peer: self.peer()?, number: self.word()? })
+    fn name(&mut self) -> Result<StreamName, Malformed> {
+        Ok(StreamName { peer: self.peer()?, number: self.word()? })
     }
 
     fn arguments(&mut self) -> Result<[u64; 4], Malformed> {
@@ -211,25 +211,25 @@ impl Reader<'_> {
         Ok(arguments)
     }
 
-    fn end(&mut self) -> Result<End, Malformed> {
+    fn end(&mut self) -> Result<StreamEnd, Malformed> {
         let (why, at) = (self.word()?, self.peer()?);
         match (why, at.0) {
-            (0, 0) => Ok(End::Closed),
-            (1, 0) => Ok(End::Cut),
+            (0, 0) => Ok(StreamEnd::Closed),
+            (1, 0) => Ok(StreamEnd::Cut),
             _ => {
-                let why = Why::from_word(why).ok_or(Malformed)?;
-                Ok(End::Failed(Failure { why, at }))
+                let why = FailureReason::from_word(why).ok_or(Malformed)?;
+                Ok(StreamEnd::Failed(StreamFailure { why, at }))
             }
         }
     }
 }
 
-impl End {
+impl StreamEnd {
     const fn to_words(self) -> (u32, u32) {
         match self {
             Self::Closed => (0, 0),
             Self::Cut => (1, 0),
-            Self::Failed(Failure { why, at }) => (why as u32, at.0 as u32),
+            Self::Failed(StreamFailure { why, at }) => (why as u32, at.0 as u32),
         }
     }
 }

@@ -53,7 +53,7 @@ pub const fn weight(bytes: usize) -> u8 {
 /// Names a stream at a port: by who feeds it, which may be the port itself, and a number.
 // spec: PIPE-3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name {
+pub struct StreamName {
     /// Who feeds it; in an entry, who is fed.
     pub peer: PeerId,
     /// Which of these.
@@ -76,7 +76,7 @@ pub struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The next port, and the stream's number there.
-    pub to: Name,
+    pub to: StreamName,
     /// The next stage, and what it is told.
     pub way: Way,
     /// It serves any number of streams, one after the other, and not only the next one.
@@ -87,7 +87,7 @@ pub struct Entry {
 // spec: PIPE-14
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Why {
+pub enum FailureReason {
     /// A stage has panicked.
     Panicked = 2,
     /// There is no stage of this name.
@@ -106,7 +106,7 @@ pub enum Why {
     Cancelled = 9,
 }
 
-impl Why {
+impl FailureReason {
     const ALL: [Self; 8] = [
         Self::Panicked,
         Self::UnknownStage,
@@ -136,7 +136,7 @@ impl Why {
     }
 }
 
-impl core::fmt::Display for Why {
+impl core::fmt::Display for FailureReason {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.text())
     }
@@ -144,9 +144,9 @@ impl core::fmt::Display for Why {
 
 /// Why and where a stream has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Failure {
+pub struct StreamFailure {
     /// Why.
-    pub why: Why,
+    pub why: FailureReason,
     /// At which port; which port, where one died.
     pub at: PeerId,
 }
@@ -154,20 +154,20 @@ pub struct Failure {
 /// What comes behind the last item.
 // spec: PIPE-13
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum End {
+pub enum StreamEnd {
     /// That was all.
     Closed,
     /// That was all that goes this way: an entry was cleared or replaced.
     Cut,
     /// More was to come.
-    Failed(Failure),
+    Failed(StreamFailure),
 }
 
 /// What becomes of a change to a directory.
 // spec: PIPE-6
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Answer {
+pub enum EntryAnswer {
     /// It is done.
     Done = 0,
     /// Nobody but the port itself, or who has set the entry, may do this.
@@ -180,7 +180,7 @@ pub enum Answer {
     Unknown = 4,
 }
 
-impl Answer {
+impl EntryAnswer {
     fn from_word(word: u32) -> Option<Self> {
         let all = [Self::Done, Self::Denied, Self::Full, Self::Taken, Self::Unknown];
         all.into_iter().find(|answer| *answer as u32 == word)
@@ -193,7 +193,7 @@ pub enum Input {
     /// The oldest item that has arrived.
     Item,
     /// What comes behind the last one. After a failure nothing that is emitted goes anywhere.
-    End(End),
+    End(StreamEnd),
 }
 
 /// The queues of streams, by the place that a stream has; the stages; and what streams cause.
@@ -210,15 +210,16 @@ pub trait Effects {
     fn has_stage(&self, stage: u32) -> bool;
 
     /// Runs a stage; what it emits is behind all that was emitted.
-    fn run(&mut self, place: u16, of: (Name, Way), input: Input) -> Result<(), Why>;
+    fn run(&mut self, place: u16, of: (StreamName, Way), input: Input)
+    -> Result<(), FailureReason>;
     /// The oldest item that one has emitted is the only one that has arrived at the other.
     fn pass(&mut self, from: u16, to: u16);
     /// The oldest item that was emitted goes to this port, as one of this number.
-    fn send(&mut self, place: u16, to: Name);
+    fn send(&mut self, place: u16, to: StreamName);
     /// A message goes to a peer; to a dead one, nowhere.
     fn tell(&mut self, peer: PeerId, message: Message);
     /// The program's own stream of this number is over.
-    fn over(&mut self, number: u32, how: Result<(), Failure>);
+    fn over(&mut self, number: u32, how: Result<(), StreamFailure>);
     /// Nothing is kept for this place any more.
     fn clear(&mut self, place: u16);
 }
@@ -266,14 +267,14 @@ enum Phase {
 /// A stream that this port is a part of.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    name: Name,
+    name: StreamName,
     way: Way,
     feeder: Feeder,
     /// Units that its feeder has sent and was not told to have back.
     taken: u8,
     /// Of these, what was run.
     owed: u8,
-    end: Option<End>,
+    end: Option<StreamEnd>,
     phase: Phase,
     /// Where what it emits goes now.
     hop: Option<u16>,
@@ -284,7 +285,7 @@ struct Stream {
 /// From a stream of this port to the next stage.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
-    to: Name,
+    to: StreamName,
     /// Whose it is, unless that is over.
     stream: Option<u16>,
     /// The next stream, at this port.
@@ -309,13 +310,13 @@ pub struct Streams {
     options: Options,
     /// Peers may change the directory.
     is_open: bool,
-    directory: Table<Name, Row>,
+    directory: Table<StreamName, Row>,
     streams: Slab<Stream>,
     /// Those that are fed.
-    fed: Table<Name, u16>,
+    fed: Table<StreamName, u16>,
     hops: Slab<Hop>,
     /// By what they lead to.
-    leads: Table<Name, u16>,
+    leads: Table<StreamName, u16>,
     /// Whose turn it is before all others.
     current: Option<u16>,
     ready: Line,
@@ -384,10 +385,10 @@ impl Streams {
 
     /// The program feeds a stream: its place. What is emitted there goes where the entry says.
     // spec: PIPE-3, PIPE-5
-    pub fn open(&mut self, number: u32) -> Result<u16, Why> {
-        let name = Name { peer: self.me, number };
+    pub fn open(&mut self, number: u32) -> Result<u16, FailureReason> {
+        let name = StreamName { peer: self.me, number };
         if self.directory.get(name).is_none() {
-            return Err(Why::Nowhere);
+            return Err(FailureReason::Nowhere);
         }
         self.check();
         self.begin(name, Way { stage: 0, arguments: [0; 4], goes_on: true }, Feeder::Program)
@@ -402,7 +403,7 @@ impl Streams {
     // spec: PIPE-13
     pub fn close(&mut self, place: u16) {
         if let Some(stream) = self.streams.get_mut(place) {
-            stream.end.get_or_insert(End::Closed);
+            stream.end.get_or_insert(StreamEnd::Closed);
             self.ready.push(place);
         }
     }
@@ -410,7 +411,7 @@ impl Streams {
     /// The program gives its stream up.
     // spec: PIPE-14
     pub fn cancel(&mut self, place: u16, fx: &mut impl Effects) {
-        self.fail(place, Failure { why: Why::Cancelled, at: self.me }, fx);
+        self.fail(place, StreamFailure { why: FailureReason::Cancelled, at: self.me }, fx);
         self.check();
     }
 
@@ -420,7 +421,7 @@ impl Streams {
     }
 
     /// Entries of the directory.
-    pub fn entries(&self) -> impl Iterator<Item = (Name, Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (StreamName, Entry)> {
         self.directory.rows().map(|(name, row)| (*name, row.entry))
     }
 
@@ -442,14 +443,14 @@ impl Streams {
 
     /// A stream is fed from now on.
     // spec: PIPE-5, PIPE-16
-    fn begin(&mut self, name: Name, way: Way, feeder: Feeder) -> Result<u16, Why> {
+    fn begin(&mut self, name: StreamName, way: Way, feeder: Feeder) -> Result<u16, FailureReason> {
         if self.fed.get(name).is_some() {
-            return Err(Why::Taken);
+            return Err(FailureReason::Taken);
         }
         let has = self.streams.iter().filter(|(_, stream)| stream.name.peer == name.peer).count();
-        let place = self.streams.next().ok_or(Why::Full)?;
+        let place = self.streams.next().ok_or(FailureReason::Full)?;
         if !self.admits(name.peer, has, self.streams.free()) {
-            return Err(Why::Full);
+            return Err(FailureReason::Full);
         }
         let (taken, owed, hops) = (0, 0, 0);
         let (end, phase, hop) = (None, Phase::Flows, None);

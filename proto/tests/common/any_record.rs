@@ -2,7 +2,7 @@
 //! share.
 use ayre_proto::envelope::{ENVELOPE_WORDS, Record};
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::touch::{TOUCH_WORDS, Touch};
+use ayre_proto::rma::{RMA_WORDS, RmaRecord};
 
 /// Tag, length, words and bytes of a record, which is read. What is read and written again reads
 /// the same; what can be worked out is.
@@ -11,7 +11,7 @@ pub(crate) fn record(bytes: &[u8]) {
     // Mostly no bits but those that mean something.
     let tag = u32::from(*tag) | u32::from(*more & *more >> 1 & *more >> 2) << 8;
     let len = usize::from(u16::from_le_bytes([*low, *high])) % (2 * EAGER_MAX);
-    let mut words = [0; TOUCH_WORDS];
+    let mut words = [0; RMA_WORDS];
     for (word, bytes) in words.iter_mut().zip(rest.as_chunks().0) {
         *word = u64::from_le_bytes(*bytes);
     }
@@ -19,19 +19,19 @@ pub(crate) fn record(bytes: &[u8]) {
     if let Ok((record, count)) = Record::parse(tag, head, len) {
         let (tag, head, written) = record.encode();
         assert_eq!((Record::parse(tag, head, len), written), (Ok((record, count)), count));
-        assert!(!Touch::is_one(tag) && len - count * 8 <= EAGER_MAX);
+        assert!(!RmaRecord::is_one(tag) && len - count * 8 <= EAGER_MAX);
     }
-    if let Ok((touch, count)) = Touch::parse(tag, words, len) {
+    if let Ok((touch, count)) = RmaRecord::parse(tag, words, len) {
         let (tag, head, written) = touch.encode();
-        assert_eq!((Touch::parse(tag, head, len), written), (Ok((touch, count)), count));
-        assert!(Touch::is_one(tag) && len - count * 8 <= EAGER_MAX);
+        assert_eq!((RmaRecord::parse(tag, head, len), written), (Ok((touch, count)), count));
+        assert!(RmaRecord::is_one(tag) && len - count * 8 <= EAGER_MAX);
         work_out(&touch, rest);
     }
 }
 
 /// Does what is asked for, with any operands, to any memory.
-fn work_out(touch: &Touch, bytes: &[u8]) {
-    let Touch::Update { what, .. } = touch else { return };
+fn work_out(touch: &RmaRecord, bytes: &[u8]) {
+    let RmaRecord::Update { what, .. } = touch else { return };
     let mut bytes = bytes.iter().rev().cycle().copied().chain(std::iter::repeat(0));
     let mut some = |len| bytes.by_ref().take(len).collect::<Vec<_>>();
     let (operand, compare) = (some(what.operand_len()), some(what.comparand_len()));

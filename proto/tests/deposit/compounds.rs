@@ -2,7 +2,7 @@
 use crate::place::Place;
 use Register::{At, FromMessage};
 use ayre_proto::deposit::program::{OPERAND, Program, Register, X, Y, Z};
-use ayre_proto::deposit::{Address, Form, Mask, Message, Stored};
+use ayre_proto::deposit::{AddressMode, DepositMessage, Form, Mask, Stored};
 use ayre_proto::fault::Fault;
 
 /// Registers of these tests.
@@ -13,7 +13,8 @@ const NONE: Register = At(255);
 
 #[test]
 fn many_senders_append_with_one_message_each() {
-    let append = Program::new().write(Address::Indirect).then(X.add(Y)).store([TAIL, SIZE, NONE]);
+    let append =
+        Program::new().write(AddressMode::Indirect).then(X.add(Y)).store([TAIL, SIZE, NONE]);
     let mut place = Place::closed(256, &[append]);
     place.registers[1] = 32;
     for sender in 1..=8 {
@@ -26,7 +27,7 @@ fn many_senders_append_with_one_message_each() {
 
 #[test]
 fn strides_are_constant_or_vary() {
-    let constant = Program::new().write(Address::Indirect).then(X.add(Y)).carry([0, 1, 0]);
+    let constant = Program::new().write(AddressMode::Indirect).then(X.add(Y)).carry([0, 1, 0]);
     let mut place = Place::open(64);
     place.registers[1] = 16;
     for row in 1..=4 {
@@ -36,7 +37,7 @@ fn strides_are_constant_or_vary() {
         (1..=4_u8).flat_map(|row| [[row; 4], [0; 4], [0; 4], [0; 4]].concat()).collect();
     assert_eq!(place.memory, rows);
 
-    let varying = Program::new().write(Address::Indirect).then(X.add(OPERAND)).carry([0; 3]);
+    let varying = Program::new().write(AddressMode::Indirect).then(X.add(OPERAND)).carry([0; 3]);
     let mut place = Place::open(64);
     for (row, stride) in [(1, 8), (2, 24), (3, 4)] {
         place.carry(varying, stride, &[row; 4]).unwrap();
@@ -49,7 +50,7 @@ fn strides_are_constant_or_vary() {
 #[test]
 fn priorities_notify_exactly_where_they_rise() {
     let append = Program::new()
-        .write(Address::Indirect)
+        .write(AddressMode::Indirect)
         .then(X.add(Y))
         .notify_if(OPERAND.gt(Z))
         .then(Z.or(OPERAND))
@@ -65,7 +66,8 @@ fn priorities_notify_exactly_where_they_rise() {
     let send = |place: &mut Place, priority: u8| {
         let form = Form::Pointer { entry: 0, registers: [priority, 0, 0] };
         let operand = 1 << priority;
-        let message = Message { form, operand, mask: Mask::ALL, len: 8, brings: true, asks: false };
+        let message =
+            DepositMessage { form, operand, mask: Mask::ALL, len: 8, brings: true, asks: false };
         place.deliver(&message, &[priority + 1; 8]).unwrap();
         place.notified
     };
@@ -82,11 +84,11 @@ fn priorities_notify_exactly_where_they_rise() {
 #[test]
 fn a_queue_that_is_full_declines() {
     // Register 3 is how far senders may go: its consumer adds what it has taken.
-    let append = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y)).store([
-        TAIL,
-        SIZE,
-        At(3),
-    ]);
+    let append = Program::new()
+        .decline_if(X.ge(Z))
+        .write(AddressMode::Wrapped)
+        .then(X.add(Y))
+        .store([TAIL, SIZE, At(3)]);
     let mut place = Place::closed(64, &[append]);
     (place.registers[1], place.registers[3]) = (32, 64);
     let append = |place: &mut Place, byte| place.enter(0, 0, &[byte; 32]).unwrap().declined;
@@ -100,7 +102,7 @@ fn a_queue_that_is_full_declines() {
 #[test]
 fn records_of_any_length_go_one_behind_the_other() {
     let append =
-        Program::new().write(Address::Indirect).then(X.advance()).store([TAIL, NONE, NONE]);
+        Program::new().write(AddressMode::Indirect).then(X.advance()).store([TAIL, NONE, NONE]);
     let mut place = Place::closed(256, &[append]);
     for len in [1, 8, 9, 16, 0] {
         place.enter(0, 0, &vec![7; len]).unwrap();
@@ -143,7 +145,7 @@ fn a_barrier_notifies_once_all_bits_are_set() {
 #[test]
 fn a_sequence_is_one_message() {
     // A bounded queue that notifies whoever waits for its first record, and counts all.
-    let first = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+    let first = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
     let second = Program::new().notify_if(Y.eq(OPERAND)).then(Y.add(Z));
     let sequence = Stored::sequence([
         first.store([TAIL, SIZE, At(3)]),
@@ -159,16 +161,16 @@ fn a_sequence_is_one_message() {
 
 #[test]
 fn two_transfers_are_no_sequence() {
-    let write = Program::new().write(Address::Direct).store([NONE; 3]);
+    let write = Program::new().write(AddressMode::Direct).store([NONE; 3]);
     assert_eq!(Stored::sequence([write, write]), Err(Fault::Malformed));
 }
 
 // spec: DEP-12
 #[test]
 fn a_mask_leaves_neighbours_alone() {
-    let write = Program::new().write(Address::Direct).carry([0; 3]);
+    let write = Program::new().write(AddressMode::Direct).carry([0; 3]);
     let mut place = Place::open(32);
-    let message = Message {
+    let message = DepositMessage {
         form: Form::Carried(write),
         operand: 8,
         mask: Mask(0b1010),

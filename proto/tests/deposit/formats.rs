@@ -1,6 +1,6 @@
 //! The six words of a message.
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Form, Instruction, Mask, Message};
+use ayre_proto::deposit::{DepositMessage, Form, Instruction, Mask};
 use ayre_proto::fault::Fault;
 use ayre_proto::notify::Classes;
 use ayre_proto::units::Key;
@@ -25,7 +25,7 @@ fn posted() -> impl Strategy<Value = Posted> {
             (slot, generation, epoch, bits, tag, value),
         )| {
             let (key, classes) = (Key { slot, generation }, Classes::from_bits_truncate(bits));
-            let message = Message { form, operand, mask: Mask(mask), len, brings, asks };
+            let message = DepositMessage { form, operand, mask: Mask(mask), len, brings, asks };
             Posted { key, epoch, classes, tag, value, message }
         },
     )

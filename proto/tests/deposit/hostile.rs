@@ -2,7 +2,9 @@
 use crate::place::{Place, message};
 use Register::{At, FromMessage};
 use ayre_proto::deposit::program::{ALWAYS, OPERAND, Program, Register, X, Y, Z};
-use ayre_proto::deposit::{Address, Form, Instruction, Mask, Message, Protection, Window};
+use ayre_proto::deposit::{
+    AddressMode, DepositMessage, Form, Instruction, Mask, Protection, Window,
+};
 use ayre_proto::fault::Fault;
 use ayre_proto::units::Rights;
 
@@ -10,7 +12,7 @@ use ayre_proto::units::Rights;
 /// read, 9 to write, 10 for both, 11 for nothing.
 fn guarded() -> Place {
     let append =
-        Program::new().write(Address::Indirect).then(X.add(Y)).store([At(0), At(1), At(255)]);
+        Program::new().write(AddressMode::Indirect).then(X.add(Y)).store([At(0), At(1), At(255)]);
     let peek = Program::new().then(X.set(OPERAND)).give(X).store([FromMessage, At(0), At(0)]);
     let mut place = Place::closed(256, &[append, peek]);
     place.registers[..2].copy_from_slice(&[64, 32]);
@@ -23,13 +25,13 @@ fn guarded() -> Place {
     place
 }
 
-fn refused(fault: Fault, message: &Message, data: &[u8]) {
+fn refused(fault: Fault, message: &DepositMessage, data: &[u8]) {
     let mut place = guarded();
     assert_eq!(place.deliver(message, data), Err(fault), "{message:?}");
     assert_eq!(place, guarded(), "{message:?}");
 }
 
-fn carried(instruction: Instruction, len: usize) -> Message {
+fn carried(instruction: Instruction, len: usize) -> DepositMessage {
     message(Form::Carried(instruction), 0, len)
 }
 
@@ -60,8 +62,8 @@ fn private_registers_are_neither_read_nor_changed() {
 fn values_do_not_leak_by_what_is_done_with_them() {
     let hidden = 3;
     for instruction in [
-        Program::new().write(Address::Indirect).carry([hidden, 0, 0]),
-        Program::new().read(Address::Indexed).carry([hidden, 0, 0]),
+        Program::new().write(AddressMode::Indirect).carry([hidden, 0, 0]),
+        Program::new().read(AddressMode::Indexed).carry([hidden, 0, 0]),
         Program::new().then(X.set(Y)).carry([2, hidden, 0]),
         Program::new().then(X.add(OPERAND)).carry([hidden, 0, 0]),
         Program::new().decline_if(X.gt(OPERAND)).carry([hidden, 0, 0]),
@@ -87,7 +89,7 @@ fn a_queue_is_not_overrun() {
     assert_eq!((place.registers[0], &place.memory[64..96]), (96, [1; 32].as_slice()));
     // Nor can it leave out words of a record, and so publish what was there before.
     let mut place = guarded();
-    let sly = Message { mask: Mask(0), ..message(enter(0), 0, 32) };
+    let sly = DepositMessage { mask: Mask(0), ..message(enter(0), 0, 32) };
     place.deliver(&sly, &[1; 32]).unwrap();
     assert_eq!(place.memory[64..96], [1; 32]);
 }
@@ -126,8 +128,8 @@ fn nobody_is_notified_without_the_right() {
 // spec: DEP-5
 #[test]
 fn addresses_stay_in_the_range() {
-    let direct = Program::new().write(Address::Direct).carry([0; 3]);
-    let indexed = Program::new().write(Address::Indexed).carry([2, 0, 0]);
+    let direct = Program::new().write(AddressMode::Direct).carry([0; 3]);
+    let indexed = Program::new().write(AddressMode::Indexed).carry([2, 0, 0]);
     for operand in [249, 256, 257, u64::MAX, u64::MAX - 7, 1 << 63] {
         for instruction in [direct, indexed] {
             let message = message(Form::Carried(instruction), operand, 8);
@@ -147,12 +149,12 @@ fn what_makes_no_sense_is_malformed() {
         let word = 1 << at | 3 << (at + 4);
         assert_eq!(Instruction::parse(word), Err(Fault::Malformed));
     }
-    let read = Program::new().read(Address::Direct).carry([0; 3]);
+    let read = Program::new().read(AddressMode::Direct).carry([0; 3]);
     refused(Fault::Malformed, &carried(read, 8), &[1; 8]);
-    let write = Program::new().write(Address::Direct).carry([0; 3]);
-    refused(Fault::Malformed, &Message { brings: false, ..carried(write, 8) }, &[]);
+    let write = Program::new().write(AddressMode::Direct).carry([0; 3]);
+    refused(Fault::Malformed, &DepositMessage { brings: false, ..carried(write, 8) }, &[]);
     refused(Fault::Malformed, &carried(Program::new().carry([0; 3]), 8), &[1; 8]);
     refused(Fault::Exception, &carried(Program::new().exception().carry([0; 3]), 8), &[1; 8]);
-    let odd = Message { mask: Mask(1), ..carried(write, 6) };
+    let odd = DepositMessage { mask: Mask(1), ..carried(write, 6) };
     refused(Fault::Malformed, &odd, &[1; 6]);
 }

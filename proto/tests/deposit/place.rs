@@ -1,7 +1,7 @@
 //! A destination in ordinary memory: registers, instructions, one inlet, and what was notified.
 use ayre_proto::deposit::{
-    Depot, Form, Inlet, Instruction, Kind, Mask, Message, Outcome, Protection, REGISTERS, Stored,
-    Transfer, Window, run,
+    DepositMessage, Depot, Form, Inlet, Instruction, Kind, Mask, Outcome, Protection, REGISTERS,
+    Stored, Transfer, Window, run,
 };
 use ayre_proto::fault::Fault;
 use ayre_proto::units::Rights;
@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// Carries a message out, or nothing of it.
-    pub(crate) fn deliver(&mut self, message: &Message, data: &[u8]) -> Result<Done, Fault> {
+    pub(crate) fn deliver(&mut self, message: &DepositMessage, data: &[u8]) -> Result<Done, Fault> {
         let outcome = run(message, &self.inlet, self)?;
         let Outcome { transfer, writes, notifies, given, declined, .. } = outcome;
         let mut read = Vec::new();
@@ -114,6 +114,6 @@ impl Place {
 }
 
 /// A message that brings so many bytes.
-pub(crate) fn message(form: Form, operand: u64, len: usize) -> Message {
-    Message { form, operand, mask: Mask::ALL, len: len as u16, brings: len > 0, asks: true }
+pub(crate) fn message(form: Form, operand: u64, len: usize) -> DepositMessage {
+    DepositMessage { form, operand, mask: Mask::ALL, len: len as u16, brings: len > 0, asks: true }
 }

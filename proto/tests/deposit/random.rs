@@ -4,8 +4,8 @@ use crate::oracle::{Clause, Letter, Line, interpret};
 use crate::place::Place;
 use ayre_proto::deposit::text::assemble;
 use ayre_proto::deposit::{
-    Append, Appended, Depot, Form, Instruction, Kind, Mask, Message, Protection, STEPS_MAX, Stored,
-    Transfer, Window, run,
+    Append, Appended, DepositMessage, Depot, Form, Instruction, Kind, Mask, Protection, STEPS_MAX,
+    Stored, Transfer, Window, run,
 };
 use ayre_proto::fault::Fault;
 use ayre_proto::units::Rights;
@@ -125,13 +125,13 @@ fn stored(line: &Line) -> Stored {
     Stored { instruction, operand: line.operand, enters: line.enters }
 }
 
-fn message(letter: &Letter) -> Message {
+fn message(letter: &Letter) -> DepositMessage {
     let form = match &letter.carried {
         Some(line) => Form::Carried(stored(line).instruction),
         None => Form::Pointer { entry: letter.entry, registers: letter.registers },
     };
     let Letter { operand, mask, len, brings, .. } = *letter;
-    Message { form, operand, mask: Mask(mask), len: len as u16, brings, asks: true }
+    DepositMessage { form, operand, mask: Mask(mask), len: len as u16, brings, asks: true }
 }
 
 /// What the machine and the interpreter make of a letter.

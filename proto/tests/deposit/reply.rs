@@ -1,6 +1,6 @@
 //! Replies whose answers are on their way.
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Carried, Form, Mask, Message, Reply};
+use ayre_proto::deposit::{Carried, DepositMessage, Form, Mask, Reply};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::notify::{Classes, Notification, Operation};
 use ayre_proto::units::{Key, PeerId};
@@ -8,7 +8,7 @@ use ayre_proto::units::{Key, PeerId};
 const KEY: Key = Key { slot: 3, generation: 1 };
 
 fn posted() -> Posted {
-    let message = Message {
+    let message = DepositMessage {
         form: Form::Probe,
         operand: 5,
         mask: Mask::ALL,
@@ -25,7 +25,7 @@ fn a_reply_takes_the_value_given_as_its_operand_where_its_sender_says_so() {
     for (takes_value, operand) in [(false, 5), (true, 99)] {
         let mut reply = Reply::new(posted(), takes_value);
         assert_eq!((reply.len(), reply.is_empty()), (12, false));
-        let message = Message { operand, ..posted().message };
+        let message = DepositMessage { operand, ..posted().message };
         assert_eq!(reply.message(99), Ok(&Posted { message, ..posted() }));
     }
 }

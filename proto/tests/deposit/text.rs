@@ -1,7 +1,7 @@
 //! Instructions as text and back.
 use ayre_proto::deposit::program::{OPERAND, Program, Register, X, Y, Z};
 use ayre_proto::deposit::text::assemble;
-use ayre_proto::deposit::{Address, Instruction, Stored};
+use ayre_proto::deposit::{AddressMode, Instruction, Stored};
 use proptest::prelude::*;
 
 fn read(line: &str) -> Stored {
@@ -11,11 +11,11 @@ fn read(line: &str) -> Stored {
 #[test]
 fn lines_say_what_the_builder_builds() {
     let at = [Register::At(3), Register::At(4), Register::At(5)];
-    let append = Program::new().write(Address::Indirect).then(X.add(Y)).store(at);
+    let append = Program::new().write(AddressMode::Indirect).then(X.add(Y)).store(at);
     assert_eq!(read("entry; write [r3]; r3 += r4").to_string(), "entry; write [r3]; r3 += r4");
     assert_eq!(append.to_string(), "entry; write [r3]; r3 += r4");
     let raise = Program::new()
-        .write(Address::Indirect)
+        .write(AddressMode::Indirect)
         .then(X.add(Y))
         .notify_if(OPERAND.gt(Z))
         .then(Z.or(OPERAND))

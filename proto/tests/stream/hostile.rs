@@ -3,7 +3,10 @@
 use super::node::{Item, MAP, Node, PANIC, SINK};
 use super::script::Script;
 use ayre_proto::lane::Malformed;
-use ayre_proto::stream::{Answer, Effects, End, Entry, Failure, Message, Name, Options, Way, Why};
+use ayre_proto::stream::{
+    Effects, Entry, EntryAnswer, FailureReason, Message, Options, StreamEnd, StreamFailure,
+    StreamName, Way,
+};
 use ayre_proto::units::PeerId;
 use std::collections::BTreeMap;
 
@@ -70,14 +73,14 @@ impl Port {
         let (name, entry) = (name(script), entry(script));
         let Node { streams, side } = &mut self.node;
         let answer = streams.set(ME, name, entry, side);
-        assert_ne!(answer, Answer::Denied, "it is the port's own directory");
+        assert_ne!(answer, EntryAnswer::Denied, "it is the port's own directory");
     }
 
     fn unset(&mut self, script: &mut Script<'_>) {
         let (name, if_unused) = (name(script), script.below(2) == 1);
         let Node { streams, side } = &mut self.node;
         let answer = streams.unset(ME, name, if_unused, side);
-        assert_ne!(answer, Answer::Denied, "it is the port's own directory");
+        assert_ne!(answer, EntryAnswer::Denied, "it is the port's own directory");
     }
 
     fn open(&mut self, script: &mut Script<'_>) {
@@ -175,8 +178,8 @@ fn peer(script: &mut Script<'_>) -> PeerId {
     PeerId(script.below(PEERS + 2).into())
 }
 
-fn name(script: &mut Script<'_>) -> Name {
-    Name { peer: peer(script), number: script.below(NUMBERS).into() }
+fn name(script: &mut Script<'_>) -> StreamName {
+    StreamName { peer: peer(script), number: script.below(NUMBERS).into() }
 }
 
 fn way(script: &mut Script<'_>) -> Way {
@@ -194,12 +197,14 @@ fn entry(script: &mut Script<'_>) -> Entry {
     Entry { to: name(script), way: way(script), lasts: script.below(2) == 1 }
 }
 
-fn end(script: &mut Script<'_>) -> End {
-    let whys = [Why::Panicked, Why::Full, Why::Cancelled];
+fn end(script: &mut Script<'_>) -> StreamEnd {
+    let whys = [FailureReason::Panicked, FailureReason::Full, FailureReason::Cancelled];
     match script.below(6) {
-        0..2 => End::Closed,
-        2 => End::Cut,
-        why => End::Failed(Failure { why: whys[usize::from(why) - 3], at: peer(script) }),
+        0..2 => StreamEnd::Closed,
+        2 => StreamEnd::Cut,
+        why => {
+            StreamEnd::Failed(StreamFailure { why: whys[usize::from(why) - 3], at: peer(script) })
+        }
     }
 }
 
@@ -213,6 +218,6 @@ fn message(script: &mut Script<'_>) -> Message {
         9..11 => Message::Stop { number, end: end(script) },
         11..14 => Message::Set { request, name: name(script), entry: entry(script) },
         14 => Message::Clear { request, name: name(script), if_unused: script.below(2) == 1 },
-        _ => Message::Answer { request, answer: Answer::Done },
+        _ => Message::Answer { request, answer: EntryAnswer::Done },
     }
 }

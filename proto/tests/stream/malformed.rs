@@ -3,7 +3,9 @@ use super::dice::Dice;
 use super::hostile::play;
 use super::node::{MAP, Node, SINK};
 use ayre_proto::lane::Malformed;
-use ayre_proto::stream::{Answer, End, Entry, Failure, Message, Name, Options, Way, Why};
+use ayre_proto::stream::{
+    Entry, EntryAnswer, FailureReason, Message, Options, StreamEnd, StreamFailure, StreamName, Way,
+};
 use ayre_proto::units::PeerId;
 
 const ME: PeerId = PeerId(0);
@@ -14,18 +16,18 @@ fn way(stage: u32, goes_on: bool) -> Way {
 }
 
 fn messages() -> Vec<Message> {
-    let name = Name { peer: PeerId(500), number: u32::MAX };
-    let to = Name { peer: PEER, number: 8 };
-    let failure = Failure { why: Why::Cancelled, at: PeerId(9) };
+    let name = StreamName { peer: PeerId(500), number: u32::MAX };
+    let to = StreamName { peer: PEER, number: 8 };
+    let failure = StreamFailure { why: FailureReason::Cancelled, at: PeerId(9) };
     vec![
         Message::Open { number: 5, way: way(MAP, true) },
         Message::Credit { number: 5, units: 16 },
-        Message::End { number: 5, end: End::Cut },
-        Message::End { number: 5, end: End::Failed(failure) },
-        Message::Stop { number: 5, end: End::Closed },
+        Message::End { number: 5, end: StreamEnd::Cut },
+        Message::End { number: 5, end: StreamEnd::Failed(failure) },
+        Message::Stop { number: 5, end: StreamEnd::Closed },
         Message::Set { request: 6, name, entry: Entry { to, way: way(SINK, false), lasts: true } },
         Message::Clear { request: 6, name, if_unused: true },
-        Message::Answer { request: 6, answer: Answer::Taken },
+        Message::Answer { request: 6, answer: EntryAnswer::Taken },
     ]
 }
 
@@ -66,9 +68,9 @@ fn port() -> Node {
     let Node { streams, side } = &mut node;
     let open = Message::Open { number: 5, way: way(SINK, false) };
     streams.on_message(PEER, open, side).expect("it is sound");
-    let to = Name { peer: PEER, number: 8 };
+    let to = StreamName { peer: PEER, number: 8 };
     let entry = Entry { to, way: way(SINK, false), lasts: true };
-    assert_eq!(streams.set(ME, Name { peer: ME, number: 1 }, entry, side), Answer::Done);
+    assert_eq!(streams.set(ME, StreamName { peer: ME, number: 1 }, entry, side), EntryAnswer::Done);
     let place = streams.open(1).expect("an entry");
     side.push(place, 2);
     streams.feed(place);
@@ -85,9 +87,9 @@ fn lies_are_found() {
         Message::Credit { number: 8, units: 0 },
         Message::Credit { number: 8, units: 2 },
         Message::Credit { number: 9, units: 1 },
-        Message::Stop { number: 9, end: End::Closed },
-        Message::Stop { number: 8, end: End::Closed },
-        Message::Answer { request: 1, answer: Answer::Done },
+        Message::Stop { number: 9, end: StreamEnd::Closed },
+        Message::Stop { number: 8, end: StreamEnd::Closed },
+        Message::Answer { request: 1, answer: EntryAnswer::Done },
     ];
     for lie in lies {
         let Node { mut streams, mut side } = port();
@@ -101,7 +103,7 @@ fn lies_are_found() {
     }
     assert_eq!(streams.on_item(PEER, 5, 1), Err(Malformed), "beyond it");
     assert_eq!(streams.on_item(PEER, 6, 1), Ok(None), "it may have been stopped");
-    let end = Message::End { number: 5, end: End::Closed };
+    let end = Message::End { number: 5, end: StreamEnd::Closed };
     assert_eq!(streams.on_message(PEER, end, &mut side), Ok(()));
     assert_eq!(streams.on_message(PEER, end, &mut side), Err(Malformed));
     assert_eq!(streams.on_item(PEER, 5, 1), Err(Malformed), "behind the end");

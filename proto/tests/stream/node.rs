@@ -1,5 +1,8 @@
 //! One port: its machine, the queues of its streams, and stages that compute something checkable.
-use ayre_proto::stream::{Effects, End, Failure, Input, Message, Name, Options, Streams, Way, Why};
+use ayre_proto::stream::{
+    Effects, FailureReason, Input, Message, Options, StreamEnd, StreamFailure, StreamName, Streams,
+    Way,
+};
 use ayre_proto::units::PeerId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -51,7 +54,7 @@ pub(crate) fn make(stage: u32, argument: u64, value: Option<u64>) -> Vec<u64> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) values: Vec<u64>,
-    pub(crate) ends: Vec<End>,
+    pub(crate) ends: Vec<StreamEnd>,
 }
 
 /// All of a port but its machine.
@@ -65,7 +68,7 @@ pub(crate) struct Side {
     pub(crate) out: Vec<(PeerId, Packet)>,
     /// By pipe and section.
     pub(crate) sinks: BTreeMap<(u64, u64), Heard>,
-    pub(crate) overs: BTreeMap<u32, Result<(), Failure>>,
+    pub(crate) overs: BTreeMap<u32, Result<(), StreamFailure>>,
     /// The stages that were run, and for what.
     pub(crate) runs: Vec<(u32, Option<u64>)>,
     window: u8,
@@ -115,7 +118,12 @@ impl Effects for Side {
         (MAP..=SINK).contains(&stage)
     }
 
-    fn run(&mut self, place: u16, (_, way): (Name, Way), input: Input) -> Result<(), Why> {
+    fn run(
+        &mut self,
+        place: u16,
+        (_, way): (StreamName, Way),
+        input: Input,
+    ) -> Result<(), FailureReason> {
         let at = usize::from(place);
         let [argument, pipe, section, _] = way.arguments;
         let value = match input {
@@ -125,7 +133,7 @@ impl Effects for Side {
         assert!(self.emitted[at].is_empty() || value.is_none(), "what was emitted has left");
         self.runs.push((way.stage, value));
         if way.stage == PANIC && value.is_some_and(|value| value % 7 == 0) {
-            return Err(Why::Panicked);
+            return Err(FailureReason::Panicked);
         }
         if way.stage == SINK {
             let heard = self.sinks.entry((pipe, section)).or_default();
@@ -135,7 +143,7 @@ impl Effects for Side {
             }
             return Ok(());
         }
-        if !matches!(input, Input::End(End::Failed(_))) {
+        if !matches!(input, Input::End(StreamEnd::Failed(_))) {
             for value in make(way.stage, argument, value) {
                 self.push(place, value);
             }
@@ -149,7 +157,7 @@ impl Effects for Side {
         self.arrived[usize::from(to)].push_back(item);
     }
 
-    fn send(&mut self, place: u16, to: Name) {
+    fn send(&mut self, place: u16, to: StreamName) {
         let item = self.emitted[usize::from(place)].pop_front().expect("it was emitted");
         self.out.push((to.peer, Packet::Item(to.number, item)));
     }
@@ -158,7 +166,7 @@ impl Effects for Side {
         self.out.push((peer, Packet::Message(message.encode().to_vec())));
     }
 
-    fn over(&mut self, number: u32, how: Result<(), Failure>) {
+    fn over(&mut self, number: u32, how: Result<(), StreamFailure>) {
         assert_eq!(self.overs.insert(number, how), None, "once");
     }
 

@@ -3,7 +3,9 @@
 use super::dice::Dice;
 use super::node::{MAP, PANIC, SINK, SOME, TAIL, TRIPLE, make};
 use super::world::World;
-use ayre_proto::stream::{Answer, Effects, End, Entry, Failure, Name, Way, Why};
+use ayre_proto::stream::{
+    Effects, Entry, EntryAnswer, FailureReason, StreamEnd, StreamFailure, StreamName, Way,
+};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
@@ -16,7 +18,7 @@ pub(crate) enum State {
     Flows(u16),
     Closed,
     /// As its source was told; nothing, where that has died or it was never laid.
-    Over(Option<Result<(), Failure>>),
+    Over(Option<Result<(), StreamFailure>>),
 }
 
 #[derive(Debug)]
@@ -30,9 +32,9 @@ pub(crate) struct Pipe {
     ports: Vec<(PeerId, u32)>,
     first: u32,
     /// Entries to be set, and the request that is under way.
-    orders: VecDeque<(PeerId, Name, Entry)>,
+    orders: VecDeque<(PeerId, StreamName, Entry)>,
     request: Option<u32>,
-    set: Vec<(PeerId, Name)>,
+    set: Vec<(PeerId, StreamName)>,
     /// Times that it was led elsewhere.
     sections: u64,
     /// Ports that it has ever gone through.
@@ -97,7 +99,7 @@ impl Pipe {
         for at in (from..self.stages.len()).rev() {
             let (port, name) = self.place_before(at);
             let (stage, argument) = self.stages[at];
-            let to = Name { peer: self.ports[at].0, number: self.ports[at].1 };
+            let to = StreamName { peer: self.ports[at].0, number: self.ports[at].1 };
             let arguments = [argument, self.number, self.sections, 0];
             let way = Way { stage, arguments, goes_on: stage != SINK };
             self.orders.push_back((port, name, Entry { to, way, lasts: false }));
@@ -105,11 +107,11 @@ impl Pipe {
     }
 
     /// Where the entry that leads to a stage stands.
-    fn place_before(&self, at: usize) -> (PeerId, Name) {
+    fn place_before(&self, at: usize) -> (PeerId, StreamName) {
         let port = |at: usize| if at == 0 { self.source } else { self.ports[at - 1].0 };
         match at {
-            0 => (self.source, Name { peer: self.source, number: self.first }),
-            _ => (port(at), Name { peer: port(at - 1), number: self.ports[at - 1].1 }),
+            0 => (self.source, StreamName { peer: self.source, number: self.first }),
+            _ => (port(at), StreamName { peer: port(at - 1), number: self.ports[at - 1].1 }),
         }
     }
 
@@ -146,7 +148,7 @@ impl Pipe {
     }
 
     /// What was never used is cleared.
-    fn give_up(&mut self, how: Option<Result<(), Failure>>, world: &mut World) {
+    fn give_up(&mut self, how: Option<Result<(), StreamFailure>>, world: &mut World) {
         self.state = State::Over(how);
         for (at, name) in std::mem::take(&mut self.set) {
             world.ask(self.controller, at, name, Err(true));
@@ -163,8 +165,8 @@ impl Pipe {
                     self.give_up(None, world);
                 }
                 None => return false,
-                Some(Answer::Done) => self.request = None,
-                Some(Answer::Full | Answer::Unknown) => {
+                Some(EntryAnswer::Done) => self.request = None,
+                Some(EntryAnswer::Full | EntryAnswer::Unknown) => {
                     self.request = None;
                     if self.state == State::Laid {
                         self.give_up(None, world);
@@ -191,7 +193,7 @@ impl Pipe {
     fn open(&mut self, world: &mut World) {
         match world.node(self.source).streams.open(self.first) {
             Ok(place) => self.state = State::Flows(place),
-            Err(Why::Full | Why::Nowhere) => self.give_up(None, world),
+            Err(FailureReason::Full | FailureReason::Nowhere) => self.give_up(None, world),
             Err(why) => panic!("{why:?}"),
         }
     }
@@ -268,14 +270,14 @@ impl Pipe {
     pub(crate) fn check(&self, world: &World, is_tight: bool) {
         let State::Over(how) = self.state else { panic!("it is not over: {self:?}") };
         let is_hit = self.is_hit(world);
-        if let Some(Err(Failure { why, .. })) = how {
+        if let Some(Err(StreamFailure { why, .. })) = how {
             let is_due = match why {
-                Why::Panicked => self.stages.iter().any(|(stage, _)| *stage == PANIC),
-                Why::Nowhere => self.is_cleared || is_hit,
-                Why::Full => is_tight,
-                Why::Unreachable | Why::PeerDied => is_hit,
-                Why::Cancelled => self.is_cancelled,
-                Why::UnknownStage | Why::Taken => false,
+                FailureReason::Panicked => self.stages.iter().any(|(stage, _)| *stage == PANIC),
+                FailureReason::Nowhere => self.is_cleared || is_hit,
+                FailureReason::Full => is_tight,
+                FailureReason::Unreachable | FailureReason::PeerDied => is_hit,
+                FailureReason::Cancelled => self.is_cancelled,
+                FailureReason::UnknownStage | FailureReason::Taken => false,
             };
             assert!(is_due, "{why:?} of {self:?}");
         }
@@ -287,7 +289,7 @@ impl Pipe {
             let heard = sinks.find_map(|sinks| sinks.get(&(self.number, section)));
             let Some(heard) = heard else { continue };
             assert_eq!(heard.ends.len(), 1, "one end of {self:?}: {heard:?}");
-            if let End::Failed(_) = heard.ends[0] {
+            if let StreamEnd::Failed(_) = heard.ends[0] {
                 assert!(!is_whole, "{heard:?} of {self:?}");
             }
             let Some(first) = heard.values.first() else { continue };

@@ -2,7 +2,8 @@
 use super::node::{MAP, Node, SINK, TRIPLE};
 use super::world::World;
 use ayre_proto::stream::{
-    Answer, Effects, End, Entry, Failure, Message, Name, Options, Way, Why, weight,
+    Effects, Entry, EntryAnswer, FailureReason, Message, Options, StreamEnd, StreamFailure,
+    StreamName, Way, weight,
 };
 use ayre_proto::units::PeerId;
 
@@ -14,8 +15,8 @@ fn world(streams: u16, window: u8) -> World {
     World::new(1, 3, Options { streams, entries: streams, window })
 }
 
-fn name(peer: PeerId, number: u32) -> Name {
-    Name { peer, number }
+fn name(peer: PeerId, number: u32) -> StreamName {
+    StreamName { peer, number }
 }
 
 /// To a stage; its first argument is told to the sink as the pipe.
@@ -26,9 +27,9 @@ fn entry(peer: PeerId, number: u32, stage: u32) -> Entry {
 }
 
 /// The port itself sets an entry.
-fn lay(world: &mut World, at: PeerId, from: Name, to: Entry) {
+fn lay(world: &mut World, at: PeerId, from: StreamName, to: Entry) {
     let request = world.ask(at, at, from, Ok(to));
-    assert_eq!(world.answers[&request], Answer::Done);
+    assert_eq!(world.answers[&request], EntryAnswer::Done);
 }
 
 /// Pushes as many as are taken while only some ports get on.
@@ -101,12 +102,12 @@ fn circles_are_refused() {
     lay(&mut world, A, name(A, 1), entry(B, 2, MAP));
     lay(&mut world, B, name(A, 2), entry(A, 3, MAP));
     let again = world.ask(A, A, name(B, 3), Ok(entry(B, 2, MAP)));
-    assert_eq!(world.answers[&again], Answer::Taken, "two entries lead to one stream");
+    assert_eq!(world.answers[&again], EntryAnswer::Taken, "two entries lead to one stream");
     lay(&mut world, A, name(B, 3), entry(A, 1, MAP));
     let place = world.node(A).streams.open(1).expect("an entry");
     push(&mut world, A, place, &[], 1);
     world.settle();
-    let taken = Failure { why: Why::Taken, at: A };
+    let taken = StreamFailure { why: FailureReason::Taken, at: A };
     assert_eq!(world.node(A).side.overs[&1], Err(taken));
     assert!(world.nodes.values().all(|node| node.streams.is_empty()));
 }
@@ -146,7 +147,7 @@ fn a_cut_is_clean() {
     world.settle();
     let old = world.node(B).side.sinks[&(2, 0)].clone();
     let new = world.node(C).side.sinks[&(3, 0)].clone();
-    assert_eq!((old.ends, new.ends), (vec![End::Cut], vec![End::Closed]));
+    assert_eq!((old.ends, new.ends), (vec![StreamEnd::Cut], vec![StreamEnd::Closed]));
     assert_eq!(old.values.len() as u64, pushed - 1, "one has waited");
     let all: Vec<_> = old.values.into_iter().chain(new.values).collect();
     assert!(all.into_iter().eq((1..=pushed).map(|number| 2 * number)));
@@ -163,15 +164,15 @@ fn what_leads_nowhere_has_failed() {
     let place = world.node(A).streams.open(1).expect("an entry");
     push(&mut world, A, place, &[A, B, C], 2);
     let cleared = world.ask(B, B, name(A, 2), Err(true));
-    assert_eq!(world.answers[&cleared], Answer::Taken, "it is in use");
+    assert_eq!(world.answers[&cleared], EntryAnswer::Taken, "it is in use");
     let cleared = world.ask(B, B, name(A, 2), Err(false));
-    assert_eq!(world.answers[&cleared], Answer::Done);
+    assert_eq!(world.answers[&cleared], EntryAnswer::Done);
     world.settle();
-    assert_eq!(world.node(C).side.sinks[&(3, 0)].ends, [End::Cut]);
+    assert_eq!(world.node(C).side.sinks[&(3, 0)].ends, [StreamEnd::Cut]);
     push(&mut world, A, place, &[A, B, C], 1);
-    let nowhere = Failure { why: Why::Nowhere, at: B };
+    let nowhere = StreamFailure { why: FailureReason::Nowhere, at: B };
     assert_eq!(world.node(A).side.overs[&1], Err(nowhere));
-    assert_eq!(world.node(A).streams.open(9), Err(Why::Nowhere));
+    assert_eq!(world.node(A).streams.open(9), Err(FailureReason::Nowhere));
     // Without any item, too: the stage was not to be the last one.
     let place = world.node(A).streams.open(1).expect("an entry that lasts");
     world.node(A).side.overs.clear();
@@ -187,12 +188,12 @@ fn what_leads_nowhere_has_failed() {
 fn entries_have_owners() {
     let mut world = world(8, 4);
     let steps = [
-        (B, Ok(entry(B, 2, SINK)), Answer::Done),
-        (C, Ok(entry(C, 2, SINK)), Answer::Denied),
-        (C, Err(false), Answer::Denied),
-        (B, Ok(entry(C, 4, SINK)), Answer::Done),
-        (A, Err(false), Answer::Done),
-        (B, Err(false), Answer::Unknown),
+        (B, Ok(entry(B, 2, SINK)), EntryAnswer::Done),
+        (C, Ok(entry(C, 2, SINK)), EntryAnswer::Denied),
+        (C, Err(false), EntryAnswer::Denied),
+        (B, Ok(entry(C, 4, SINK)), EntryAnswer::Done),
+        (A, Err(false), EntryAnswer::Done),
+        (B, Err(false), EntryAnswer::Unknown),
     ];
     for (by, what, answer) in steps {
         let request = world.ask(by, A, name(A, 1), what);
@@ -202,7 +203,7 @@ fn entries_have_owners() {
     world.node(A).streams.let_peers_set(false);
     let refused = world.ask(B, A, name(A, 1), Ok(entry(B, 2, SINK)));
     world.settle();
-    assert_eq!(world.answers[&refused], Answer::Denied);
+    assert_eq!(world.answers[&refused], EntryAnswer::Denied);
     lay(&mut world, A, name(A, 1), entry(B, 2, SINK));
 }
 
@@ -217,7 +218,7 @@ fn one_peer_leaves_room() {
         world.settle();
         answers.push(world.answers[&request]);
     }
-    let (done, full) = (Answer::Done, Answer::Full);
+    let (done, full) = (EntryAnswer::Done, EntryAnswer::Full);
     assert_eq!(answers, [done, done, done, done, full, full]);
     assert_eq!(world.node(A).streams.entries().count(), 4);
 
@@ -226,7 +227,7 @@ fn one_peer_leaves_room() {
         let place = world.node(B).streams.open(number).expect("an entry");
         push(&mut world, B, place, &[A, B], 1);
     }
-    let full = Err(Failure { why: Why::Full, at: B });
+    let full = Err(StreamFailure { why: FailureReason::Full, at: B });
     let overs = &world.node(B).side.overs;
     assert_eq!(overs.iter().collect::<Vec<_>>(), [(&4, &full), (&5, &full)], "hops to one peer");
     assert_eq!(world.node(A).streams.len(), (4, 0));
@@ -238,15 +239,15 @@ fn one_peer_leaves_room() {
 fn nobody_is_there() {
     let mut world = world(8, 4);
     for (number, to, why, at) in [
-        (1, entry(B, 2, 77), Why::UnknownStage, B),
-        (2, entry(A, 3, 77), Why::UnknownStage, A),
-        (3, entry(PeerId(9), 4, SINK), Why::Unreachable, A),
+        (1, entry(B, 2, 77), FailureReason::UnknownStage, B),
+        (2, entry(A, 3, 77), FailureReason::UnknownStage, A),
+        (3, entry(PeerId(9), 4, SINK), FailureReason::Unreachable, A),
     ] {
         world.node(A).side.gone.insert(PeerId(9));
         lay(&mut world, A, name(A, number), to);
         let place = world.node(A).streams.open(number).expect("an entry");
         push(&mut world, A, place, &[A, B], 1);
-        assert_eq!(world.node(A).side.overs[&number], Err(Failure { why, at }));
+        assert_eq!(world.node(A).side.overs[&number], Err(StreamFailure { why, at }));
     }
 }
 
@@ -263,7 +264,7 @@ fn deaths_are_heard_by_idle_streams() {
     assert_eq!(world.node(A).streams.entries().count(), 1, "what came from there");
     world.kill(B);
     world.settle();
-    let died = Failure { why: Why::PeerDied, at: B };
+    let died = StreamFailure { why: FailureReason::PeerDied, at: B };
     assert_eq!(world.node(A).side.overs[&1], Err(died));
     assert_eq!(world.node(A).streams.entries().count(), 0);
 }
@@ -283,10 +284,10 @@ fn a_port_that_returns_is_another_one() {
     let again = Message::Open { number: 2, way: entry(B, 2, MAP).way };
     assert_eq!(streams.on_message(A, again, side), Ok(()), "the number is free");
     lay(&mut world, B, name(A, 2), entry(C, 4, SINK));
-    let died = Failure { why: Why::PeerDied, at: A };
+    let died = StreamFailure { why: FailureReason::PeerDied, at: A };
     world.settle();
     let sinks = &world.node(C).side.sinks;
-    assert_eq!(sinks[&(3, 0)].ends, [End::Failed(died)]);
+    assert_eq!(sinks[&(3, 0)].ends, [StreamEnd::Failed(died)]);
     assert!((4..=pushed as usize).contains(&sinks[&(3, 0)].values.len()), "what came");
     assert!(!sinks.contains_key(&(4, 0)), "another's entry");
     assert_eq!(world.node(B).streams.len(), (1, 0), "the new one");
@@ -320,12 +321,12 @@ fn a_number_is_free_when_its_stream_is_over() {
     push(&mut world, A, place, &[A], 3);
     lay(&mut world, A, name(A, 1), entry(C, 3, SINK));
     let early = world.ask(A, A, name(A, 1), Ok(entry(B, 2, SINK)));
-    assert_eq!(world.answers[&early], Answer::Taken);
+    assert_eq!(world.answers[&early], EntryAnswer::Taken);
     world.settle();
     lay(&mut world, A, name(A, 1), entry(B, 2, SINK));
     world.node(A).streams.close(place);
     world.settle();
-    assert_eq!(world.node(B).side.sinks[&(2, 0)].ends, [End::Cut, End::Closed]);
+    assert_eq!(world.node(B).side.sinks[&(2, 0)].ends, [StreamEnd::Cut, StreamEnd::Closed]);
 }
 
 /// Longer items count for more, but two always fit into a window.

@@ -3,7 +3,7 @@ use super::dice::Dice;
 use super::node::{Node, Packet};
 use ayre_netsim::Channels;
 use ayre_proto::lane::Malformed;
-use ayre_proto::stream::{Answer, Effects, Entry, Message, Name, Options};
+use ayre_proto::stream::{Effects, Entry, EntryAnswer, Message, Options, StreamName};
 use ayre_proto::units::PeerId;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct World {
     pub(crate) nodes: BTreeMap<PeerId, Node>,
     channels: Channels<Packet>,
     /// What became of requests.
-    pub(crate) answers: BTreeMap<u32, Answer>,
+    pub(crate) answers: BTreeMap<u32, EntryAnswer>,
     requests: u32,
 }
 
@@ -57,7 +57,7 @@ impl World {
         &mut self,
         by: PeerId,
         at: PeerId,
-        name: Name,
+        name: StreamName,
         entry: Result<Entry, bool>,
     ) -> u32 {
         self.requests += 1;

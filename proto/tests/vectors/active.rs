@@ -2,7 +2,7 @@
 use super::frame::{from_hex, hex};
 use super::script::{Fields, Machine, Script};
 use ayre_proto::active::long::{Inward, Message, Outward, Taken, Way};
-use ayre_proto::active::record::{Cause, Pulled, Record};
+use ayre_proto::active::record::{DropCause, Pulled, Record};
 use ayre_proto::lane::Malformed;
 
 pub(crate) const HEADER: &str = "\
@@ -87,11 +87,11 @@ impl Way for Paper {
     }
 }
 
-fn why(fields: &mut Fields<'_>) -> Option<Cause> {
+fn why(fields: &mut Fields<'_>) -> Option<DropCause> {
     match fields.number::<u8>() {
         0 => None,
-        1 => Some(Cause::Unknown),
-        2 => Some(Cause::Malformed),
+        1 => Some(DropCause::Unknown),
+        2 => Some(DropCause::Malformed),
         other => panic!("{other} is no cause that is known before a handler runs"),
     }
 }
@@ -238,7 +238,7 @@ fn records(s: &mut Script) {
         Record::Room(4096),
         Record::Want,
         Record::Landing(4096),
-        Record::Failed(300, Cause::Panicked),
+        Record::Failed(300, DropCause::Panicked),
         Record::Sync(2),
         Record::Empty(300),
         Record::Pull { id: 300, total: 5000, address: 0x7fff_0000_1234, arguments: &[] },

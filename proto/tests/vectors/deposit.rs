@@ -4,7 +4,7 @@ use super::script::{Fields, Machine, Script};
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::text::assemble;
 use ayre_proto::deposit::{
-    Depot, Form, INSTRUCTIONS, Inlet, Instruction, Kind, Mask, Message, Outcome, Protection,
+    DepositMessage, Depot, Form, INSTRUCTIONS, Inlet, Instruction, Kind, Mask, Outcome, Protection,
     REGISTERS, Stored, Transfer, Window, run,
 };
 use ayre_proto::notify::Classes;
@@ -147,7 +147,7 @@ impl Machine for Place {
     }
 }
 
-fn message(inputs: &mut Fields<'_>) -> Message {
+fn message(inputs: &mut Fields<'_>) -> DepositMessage {
     let (form, which) = (inputs.text(), inputs.number::<u64>());
     let registers = [inputs.number(), inputs.number(), inputs.number()];
     let form = match form {
@@ -158,12 +158,12 @@ fn message(inputs: &mut Fields<'_>) -> Message {
     };
     let (operand, mask, len) = (inputs.number(), Mask(inputs.number()), inputs.number());
     let (brings, asks) = (inputs.number::<u8>() == 1, inputs.number::<u8>() == 1);
-    Message { form, operand, mask, len, brings, asks }
+    DepositMessage { form, operand, mask, len, brings, asks }
 }
 
 fn show(posted: &Posted) -> String {
     let Posted { key, epoch, classes, tag, value, message } = posted;
-    let Message { form, operand, mask, len, brings, asks } = message;
+    let DepositMessage { form, operand, mask, len, brings, asks } = message;
     let form = match form {
         Form::Carried(instruction) => format!("carried {:x} 0 0 0", instruction.word()),
         Form::Pointer { entry, registers: [x, y, z] } => {

@@ -5,12 +5,13 @@ use super::names::{STATUSES, name, value};
 use super::script::{Fields, Machine, Script};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::endpoint::{
-    End, Head, Outgoing, Protocol, Receive, RemoteId, Sent, Spot, Taken, Update, What, Write,
+    Completion, CompletionKind, Head, OutgoingMessage, PostedReceive, Protocol, RemoteAddress,
+    RemoteId, RmaUpdate, RmaWrite, Sent, Taken,
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::Malformed;
-use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::rma::{Calculation, RMA_WORDS, RmaRecord};
 use std::cell::RefCell;
 use ways::{Around, NotPosted};
 
@@ -56,15 +57,15 @@ fn id(place: usize) -> RemoteId {
     RemoteId::new(1, place)
 }
 
-fn told(end: End) -> String {
+fn told(end: Completion) -> String {
     let (what, len) = match end.what {
-        What::Sent => ("sent", 0),
-        What::Received(received) => ("received", received.placed),
-        What::Cancelled => ("cancelled", 0),
-        What::Written => ("written", 0),
-        What::Read => ("read", 0),
-        What::Updated => ("updated", 0),
-        What::Touched(touched) => ("touched", touched.len),
+        CompletionKind::Sent => ("sent", 0),
+        CompletionKind::Received(received) => ("received", received.placed),
+        CompletionKind::Cancelled => ("cancelled", 0),
+        CompletionKind::Written => ("written", 0),
+        CompletionKind::Read => ("read", 0),
+        CompletionKind::Updated => ("updated", 0),
+        CompletionKind::RmaEvent(touched) => ("touched", touched.len),
     };
     let status = match end.result {
         Ok(()) => "ok",
@@ -97,8 +98,8 @@ impl Bench {
 
     fn posted(&mut self, sent: Result<Sent, NotPosted>) -> String {
         let sent = match sent {
-            Ok(Sent::Gone) => "gone",
-            Ok(Sent::UnderWay) => "under-way",
+            Ok(Sent::Completed) => "gone",
+            Ok(Sent::Pending) => "under-way",
             Err(NotPosted::Full) => "full",
             Err(NotPosted::Fault(fault)) => name(STATUSES, &Status::Fault(fault)),
         };
@@ -114,26 +115,27 @@ impl Bench {
             let delivered = inputs.number::<u8>() == 1;
             around.address = inputs.number();
             let (bytes, context) = (vec![0; len], 0x5e);
-            let message = Outgoing { tag, data, bytes, context, delivered };
+            let message = OutgoingMessage { tag, data, bytes, context, delivered };
             let sent = protocol.send(&mut around, (id(remote), remote), &message);
             return self.posted(sent);
         }
-        let spot = Spot { remote: id(remote), key: inputs.number(), address: inputs.number() };
+        let spot =
+            RemoteAddress { remote: id(remote), key: inputs.number(), address: inputs.number() };
         let to = (remote, spot);
         let sent = match step {
             "write" => {
                 let (len, data) = (inputs.number(), inputs.maybe());
                 let (inject, context) = (inputs.number::<u8>() == 1, inputs.number());
                 let bytes = vec![0; len];
-                protocol.write(&mut around, to, &Write { bytes, data, context, inject })
+                protocol.write(&mut around, to, &RmaWrite { bytes, data, context, inject })
             }
             "read" => {
                 let (into, context) = (vec![0; inputs.number()], inputs.number());
-                protocol.read(&mut around, to, into, context).map(|()| Sent::UnderWay)
+                protocol.read(&mut around, to, into, context).map(|()| Sent::Pending)
             }
             _ => {
                 let (tells, context) = (inputs.number::<u8>() == 1, inputs.number());
-                let update = Update {
+                let update = RmaUpdate {
                     op: Combine::Sum,
                     number: Number::U64,
                     operand: vec![1; 8],
@@ -142,7 +144,7 @@ impl Bench {
                     data: None,
                     context,
                 };
-                protocol.update(&mut around, to, &update).map(|()| Sent::UnderWay)
+                protocol.update(&mut around, to, &update).map(|()| Sent::Pending)
             }
         };
         self.posted(sent)
@@ -153,7 +155,7 @@ impl Bench {
         let (ignore, len): (u64, usize) = (inputs.number(), inputs.number());
         let (many, context) = (inputs.maybe(), inputs.number());
         let (tag, into) = (tag.map(|tag| (tag, ignore)), vec![0; len]);
-        let receive = Receive { source, tag, into, context, many };
+        let receive = PostedReceive { source, tag, into, context, many };
         if let Err(fault) = self.protocol.receive(receive, || &mut self.around) {
             self.around.note(name(STATUSES, &Status::Fault(fault)).to_owned());
         }
@@ -231,12 +233,12 @@ impl Machine for Bench {
 /// What a remote says, with so many bytes behind.
 fn say(s: &mut Script, remote: usize, record: Record, bytes: usize) -> String {
     let (tag, head, words) = record.encode();
-    let mut all = [0; TOUCH_WORDS];
+    let mut all = [0; RMA_WORDS];
     all[..head.len()].copy_from_slice(&head);
     run_record(s, remote, tag, 8 * words + bytes, all)
 }
 
-fn touch(s: &mut Script, touch: Touch, bytes: usize) -> String {
+fn touch(s: &mut Script, touch: RmaRecord, bytes: usize) -> String {
     let (tag, head, words) = touch.encode();
     run_record(s, 1, tag, 8 * words + bytes, head)
 }
@@ -246,7 +248,7 @@ fn run_record(
     remote: usize,
     tag: u32,
     len: usize,
-    words: [u64; TOUCH_WORDS],
+    words: [u64; RMA_WORDS],
 ) -> String {
     let words = words.map(|word| format!("{word:x}")).join(" ");
     s.run(format!("record {remote} {tag:x} {len:x} {words}"))
@@ -272,7 +274,7 @@ fn sent(s: &mut Script) {
         s.run(format!("send 1 5 - {len} 0 0"));
         s.run(format!("send 1 - 9 {len} 1 7000"));
     }
-    say(s, 1, Record::Done { id: 1 }, 0);
+    say(s, 1, Record::Fin { id: 1 }, 0);
     s.section("a full lane, and a remote without a ring");
     s.run("room 0 100000");
     s.run("send 1 5 - 8 0 0");
@@ -313,7 +315,7 @@ fn received(s: &mut Script) {
 }
 
 fn ask(s: &mut Script, id: u64, len: u64, address: u64) -> String {
-    say(s, 1, Record::Ask { envelope: TAGGED, id, answered: false, len, address }, 0)
+    say(s, 1, Record::Rts { envelope: TAGGED, id, answered: false, len, address }, 0)
 }
 
 fn asked(s: &mut Script) {
@@ -322,7 +324,7 @@ fn asked(s: &mut Script) {
     s.run("receive - 5 0 20000 - b1");
     ask(s, 3, 0x18000, 0);
     for (len, place) in [(0x8000, 0), (0x10000, 0x8000), (0x10001, 0x8000)] {
-        say(s, 1, Record::Part { to: 0, len, place }, 0);
+        say(s, 1, Record::Fragment { to: 0, len, place }, 0);
     }
     s.section("or is read where it lies");
     s.run("come read");
@@ -335,23 +337,23 @@ fn asked(s: &mut Script) {
     ask(s, 5, 0x20000, 0x7000);
     s.run("receive - 5 0 10000 - b3");
     s.run("push");
-    say(s, 1, Record::PartHere { to: 0 }, 0x200);
+    say(s, 1, Record::FragmentHere { to: 0 }, 0x200);
     s.section("its sender's death");
     s.run("end 1 peer-dead");
     s.section("the other side: a message that is wanted goes in eight parts, and one in part");
     s.run("endpoint 40000000");
     s.run("send 1 5 - 20000 0 0");
     s.run("send 1 5 - 20000 1 0");
-    say(s, 1, Record::Go { id: 0, to: 7, len: 0x20000 }, 0);
-    say(s, 1, Record::Go { id: 1, to: 8, len: 0x100 }, 0);
+    say(s, 1, Record::Cts { id: 0, to: 7, len: 0x20000 }, 0);
+    say(s, 1, Record::Cts { id: 1, to: 8, len: 0x100 }, 0);
     s.run("room 3 100000");
     s.run("push");
     s.run("room 100 100000");
     s.run("push");
-    say(s, 1, Record::Done { id: 1 }, 0);
+    say(s, 1, Record::Fin { id: 1 }, 0);
     s.section("nothing of it is wanted");
     s.run("send 1 5 - 20000 0 0");
-    say(s, 1, Record::Go { id: 1, to: u64::MAX, len: 0 }, 0);
+    say(s, 1, Record::Cts { id: 1, to: u64::MAX, len: 0 }, 0);
 }
 
 fn windows(s: &mut Script) {
@@ -365,12 +367,12 @@ fn windows(s: &mut Script) {
     s.run("add 1 7 1000 1 c6");
     let name = |key: u64| key | 1 << 63;
     for key in [0, 1] {
-        say(s, 1, Record::Done { id: name(key) }, 0);
+        say(s, 1, Record::Fin { id: name(key) }, 0);
     }
-    say(s, 1, Record::PartHere { to: name(2) }, 0x40);
-    say(s, 1, Record::Part { to: name(3), len: 0x8000, place: 0 }, 0);
+    say(s, 1, Record::FragmentHere { to: name(2) }, 0x40);
+    say(s, 1, Record::Fragment { to: name(3), len: 0x8000, place: 0 }, 0);
     say(s, 1, Record::Refused { id: name(4), fault: Fault::Rights }, 0);
-    say(s, 1, Record::PartHere { to: name(5) }, 8);
+    say(s, 1, Record::FragmentHere { to: name(5) }, 8);
     s.section("a long write waits for room, and nothing overtakes it");
     s.run("room 1 100000");
     s.run("write 1 7 1000 18000 - 0 c7");
@@ -386,14 +388,14 @@ fn touched(s: &mut Script) {
     let what = Calculation { op: Combine::Sum, number: Number::U64, count: 1, tells: true };
     for status in ["ok", "bounds"] {
         s.run(format!("claims {status}"));
-        touch(s, Touch::WriteHere { key, address, id: 1, before: 0, data: Some(9) }, 0x40);
+        touch(s, RmaRecord::WriteHere { key, address, id: 1, before: 0, data: Some(9) }, 0x40);
         let (len, count) = (0x8040, 0x8000);
-        touch(s, Touch::WritePart { key, address, len, before: 0, count, place: 0 }, 0);
-        touch(s, Touch::WriteHere { key, address, id: 2, before: count, data: None }, 0x40);
-        touch(s, Touch::Read { key, address, id: 3, len: 0x40 }, 0);
-        touch(s, Touch::Read { key, address, id: 4, len: 0x9000 }, 0);
+        touch(s, RmaRecord::WritePart { key, address, len, before: 0, count, place: 0 }, 0);
+        touch(s, RmaRecord::WriteHere { key, address, id: 2, before: count, data: None }, 0x40);
+        touch(s, RmaRecord::Read { key, address, id: 3, len: 0x40 }, 0);
+        touch(s, RmaRecord::Read { key, address, id: 4, len: 0x9000 }, 0);
         s.run("push");
-        touch(s, Touch::Update { key, address, id: 5, what, data: None }, 8);
+        touch(s, RmaRecord::Update { key, address, id: 5, what, data: None }, 8);
     }
 }
 
@@ -416,14 +418,14 @@ fn refused(s: &mut Script) {
     s.section("what no correct remote says");
     s.run("endpoint 40000000");
     s.run("send 1 5 - 20000 0 0");
-    say(s, 2, Record::Go { id: 0, to: 7, len: 1 }, 0);
-    say(s, 1, Record::Go { id: 0, to: 7, len: 0x20001 }, 0);
-    say(s, 1, Record::Go { id: 1, to: 7, len: 1 }, 0);
-    say(s, 1, Record::Done { id: 0 }, 0);
-    say(s, 1, Record::Done { id: 1 << 63 }, 0);
+    say(s, 2, Record::Cts { id: 0, to: 7, len: 1 }, 0);
+    say(s, 1, Record::Cts { id: 0, to: 7, len: 0x20001 }, 0);
+    say(s, 1, Record::Cts { id: 1, to: 7, len: 1 }, 0);
+    say(s, 1, Record::Fin { id: 0 }, 0);
+    say(s, 1, Record::Fin { id: 1 << 63 }, 0);
     say(s, 1, Record::Refused { id: 1 << 63, fault: Fault::Bounds }, 0);
-    say(s, 1, Record::Part { to: 0, len: 1, place: 0 }, 0);
-    say(s, 1, Record::PartHere { to: 1 << 63 }, 8);
-    run_record(s, 1, 0xf, 8, [0; TOUCH_WORDS]);
-    run_record(s, 1, 1, 8, [0; TOUCH_WORDS]);
+    say(s, 1, Record::Fragment { to: 0, len: 1, place: 0 }, 0);
+    say(s, 1, Record::FragmentHere { to: 1 << 63 }, 8);
+    run_record(s, 1, 0xf, 8, [0; RMA_WORDS]);
+    run_record(s, 1, 1, 8, [0; RMA_WORDS]);
 }

@@ -38,14 +38,14 @@ fn show(record: &Record) -> String {
         Record::Long { envelope, answer, len, place } => {
             format!("long {} {} {len:x} {place:x}", of(envelope), maybe(*answer))
         }
-        Record::Ask { envelope, id, answered, len, address } => {
+        Record::Rts { envelope, id, answered, len, address } => {
             let answered = u8::from(*answered);
             format!("ask {} {id:x} {answered:x} {len:x} {address:x}", of(envelope))
         }
-        Record::Go { id, to, len } => format!("go {id:x} {to:x} {len:x}"),
-        Record::Part { to, len, place } => format!("part {to:x} {len:x} {place:x}"),
-        Record::PartHere { to } => format!("here {to:x}"),
-        Record::Done { id } => format!("done {id:x}"),
+        Record::Cts { id, to, len } => format!("go {id:x} {to:x} {len:x}"),
+        Record::Fragment { to, len, place } => format!("part {to:x} {len:x} {place:x}"),
+        Record::FragmentHere { to } => format!("here {to:x}"),
+        Record::Fin { id } => format!("done {id:x}"),
         Record::Refused { id, fault } => format!("refused {id:x} {:x}", fault.code()),
         Record::Ahead { longest } => format!("ahead {longest:x}"),
     }
@@ -61,19 +61,19 @@ fn read(fields: &mut Fields<'_>) -> Record {
             len: fields.number(),
             place: fields.number(),
         },
-        "ask" => Record::Ask {
+        "ask" => Record::Rts {
             envelope: of(fields),
             id: fields.number(),
             answered: fields.number::<u8>() == 1,
             len: fields.number(),
             address: fields.number(),
         },
-        "go" => Record::Go { id: fields.number(), to: fields.number(), len: fields.number() },
+        "go" => Record::Cts { id: fields.number(), to: fields.number(), len: fields.number() },
         "part" => {
-            Record::Part { to: fields.number(), len: fields.number(), place: fields.number() }
+            Record::Fragment { to: fields.number(), len: fields.number(), place: fields.number() }
         }
-        "here" => Record::PartHere { to: fields.number() },
-        "done" => Record::Done { id: fields.number() },
+        "here" => Record::FragmentHere { to: fields.number() },
+        "done" => Record::Fin { id: fields.number() },
         "refused" => {
             Record::Refused { id: fields.number(), fault: Fault::from_code(fields.number()) }
         }

@@ -4,7 +4,7 @@ use super::script::{Fields, Machine, Script};
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use ayre_proto::command::{RESPONSE_BYTES, Response};
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Form, Mask, Message};
+use ayre_proto::deposit::{DepositMessage, Form, Mask};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::{self, Malformed};
@@ -167,7 +167,7 @@ impl Bench {
         let (to, len) = (inputs.text(), inputs.number::<u16>());
         let [brings, asks] = [0, 1].map(|_| inputs.number::<u8>() == 1);
         let (form, mask) = (Form::Probe, Mask::ALL);
-        let message = Message { form, operand: 0, mask, len, brings, asks };
+        let message = DepositMessage { form, operand: 0, mask, len, brings, asks };
         let (key, classes) = (Key { slot: 2, generation: 1 }, Classes::REQUESTER);
         let posted = Posted { key, epoch: 0, classes, tag: 3, value: 4, message };
         let (data, wanted) = if brings { (len, 0) } else { (0, len) };

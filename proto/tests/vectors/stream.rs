@@ -2,7 +2,9 @@
 use super::frame::{from_hex, hex};
 use super::names::{name, value};
 use super::script::{Fields, Machine, Script};
-use ayre_proto::stream::{Answer, End, Entry, Failure, Message, Name, Way, Why, weight};
+use ayre_proto::stream::{
+    Entry, EntryAnswer, FailureReason, Message, StreamEnd, StreamFailure, StreamName, Way, weight,
+};
 use ayre_proto::units::PeerId;
 
 pub(crate) const HEADER: &str = "\
@@ -25,23 +27,23 @@ HOW is closed, cut, or why it failed and PEER: panicked, unknown-stage, nowhere,
   unreachable, peer-died, cancelled
 WHAT is done, denied, full, taken or unknown";
 
-const WHYS: &[(&str, Why)] = &[
-    ("panicked", Why::Panicked),
-    ("unknown-stage", Why::UnknownStage),
-    ("nowhere", Why::Nowhere),
-    ("taken", Why::Taken),
-    ("full", Why::Full),
-    ("unreachable", Why::Unreachable),
-    ("peer-died", Why::PeerDied),
-    ("cancelled", Why::Cancelled),
+const WHYS: &[(&str, FailureReason)] = &[
+    ("panicked", FailureReason::Panicked),
+    ("unknown-stage", FailureReason::UnknownStage),
+    ("nowhere", FailureReason::Nowhere),
+    ("taken", FailureReason::Taken),
+    ("full", FailureReason::Full),
+    ("unreachable", FailureReason::Unreachable),
+    ("peer-died", FailureReason::PeerDied),
+    ("cancelled", FailureReason::Cancelled),
 ];
 
-const ANSWERS: &[(&str, Answer)] = &[
-    ("done", Answer::Done),
-    ("denied", Answer::Denied),
-    ("full", Answer::Full),
-    ("taken", Answer::Taken),
-    ("unknown", Answer::Unknown),
+const ANSWERS: &[(&str, EntryAnswer)] = &[
+    ("done", EntryAnswer::Done),
+    ("denied", EntryAnswer::Denied),
+    ("full", EntryAnswer::Full),
+    ("taken", EntryAnswer::Taken),
+    ("unknown", EntryAnswer::Unknown),
 ];
 
 struct Format;
@@ -50,16 +52,16 @@ pub(crate) fn machine() -> Box<dyn Machine> {
     Box::new(Format)
 }
 
-fn how(end: End) -> String {
+fn how(end: StreamEnd) -> String {
     match end {
-        End::Closed => "closed".to_owned(),
-        End::Cut => "cut".to_owned(),
-        End::Failed(Failure { why, at }) => format!("{} {:x}", name(WHYS, &why), at.0),
+        StreamEnd::Closed => "closed".to_owned(),
+        StreamEnd::Cut => "cut".to_owned(),
+        StreamEnd::Failed(StreamFailure { why, at }) => format!("{} {:x}", name(WHYS, &why), at.0),
     }
 }
 
 fn show(message: &Message) -> String {
-    let called = |name: &Name| format!("{:x} {:x}", name.peer.0, name.number);
+    let called = |name: &StreamName| format!("{:x} {:x}", name.peer.0, name.number);
     let told = |way: &Way| way.arguments.map(|word| format!("{word:x}")).join(" ");
     match message {
         Message::Open { number, way } => {
@@ -87,19 +89,21 @@ fn is_set(fields: &mut Fields<'_>) -> bool {
     fields.number::<u8>() == 1
 }
 
-fn called(fields: &mut Fields<'_>) -> Name {
-    Name { peer: PeerId(fields.number()), number: fields.number() }
+fn called(fields: &mut Fields<'_>) -> StreamName {
+    StreamName { peer: PeerId(fields.number()), number: fields.number() }
 }
 
 fn told(fields: &mut Fields<'_>) -> [u64; 4] {
     std::array::from_fn(|_| fields.number())
 }
 
-fn end(fields: &mut Fields<'_>) -> End {
+fn end(fields: &mut Fields<'_>) -> StreamEnd {
     match fields.text() {
-        "closed" => End::Closed,
-        "cut" => End::Cut,
-        why => End::Failed(Failure { why: value(WHYS, why), at: PeerId(fields.number()) }),
+        "closed" => StreamEnd::Closed,
+        "cut" => StreamEnd::Cut,
+        why => {
+            StreamEnd::Failed(StreamFailure { why: value(WHYS, why), at: PeerId(fields.number()) })
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::script::{Fields, Machine, Script};
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use ayre_proto::command::{COMMAND_BYTES, Head, Request, Words};
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Carried, Form, Mask, Message};
+use ayre_proto::deposit::{Carried, DepositMessage, Form, Mask};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::{Kind, Malformed, Status};
@@ -243,7 +243,7 @@ fn serve(s: &mut Script, data: usize, words: &str) -> String {
 
 fn message(len: u16, brings: bool, asks: bool) -> String {
     let (form, mask) = (Form::Probe, Mask::ALL);
-    let message = Message { form, operand: 9, mask, len, brings, asks };
+    let message = DepositMessage { form, operand: 9, mask, len, brings, asks };
     let (key, classes) = (Key { slot: 0, generation: 0 }, Classes::REQUESTER);
     words_of(Posted { key, epoch: 1, classes, tag: 0x7a9, value: 0xfa1, message }.encode())
 }

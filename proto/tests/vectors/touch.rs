@@ -2,7 +2,7 @@
 use super::envelope::both_ways;
 use super::script::{Fields, Machine, Script};
 use ayre_proto::combine::{Combine, Number};
-use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::rma::{Calculation, RMA_WORDS, RmaRecord};
 
 pub(crate) const HEADER: &str = "\
 Records that touch windows (proto/src/touch.rs, spec/46). Numbers are hexadecimal, `-` is none.
@@ -24,20 +24,22 @@ pub(crate) fn machine() -> Box<dyn Machine> {
     Box::new(Format)
 }
 
-fn show(touch: &Touch) -> String {
+fn show(touch: &RmaRecord) -> String {
     let maybe = |word: Option<u64>| word.map_or_else(|| "-".to_owned(), |word| format!("{word:x}"));
     match *touch {
-        Touch::WriteHere { key, address, id, before, data } => {
+        RmaRecord::WriteHere { key, address, id, before, data } => {
             format!("last {key:x} {address:x} {id:x} {before:x} {}", maybe(data))
         }
-        Touch::WritePart { key, address, len, before, count, place } => {
+        RmaRecord::WritePart { key, address, len, before, count, place } => {
             format!("part {key:x} {address:x} {len:x} {before:x} {count:x} {place:x}")
         }
-        Touch::WritePartHere { key, address, len, before } => {
+        RmaRecord::WritePartHere { key, address, len, before } => {
             format!("here {key:x} {address:x} {len:x} {before:x}")
         }
-        Touch::Read { key, address, id, len } => format!("read {key:x} {address:x} {id:x} {len:x}"),
-        Touch::Update { key, address, id, what, data } => {
+        RmaRecord::Read { key, address, id, len } => {
+            format!("read {key:x} {address:x} {id:x} {len:x}")
+        }
+        RmaRecord::Update { key, address, id, what, data } => {
             let Calculation { op, number, count, tells } = what;
             let (op, number, tells) = (op.code(), number.code(), u8::from(tells));
             let what = format!("{op:x} {number:x} {count:x} {tells:x}");
@@ -46,22 +48,22 @@ fn show(touch: &Touch) -> String {
     }
 }
 
-fn read(fields: &mut Fields<'_>) -> Touch {
+fn read(fields: &mut Fields<'_>) -> RmaRecord {
     let kind = fields.text();
     let (key, address) = (fields.number(), fields.number());
     match kind {
         "last" => {
             let (id, before) = (fields.number(), fields.number());
-            Touch::WriteHere { key, address, id, before, data: fields.maybe() }
+            RmaRecord::WriteHere { key, address, id, before, data: fields.maybe() }
         }
         "part" => {
             let (len, before, count) = (fields.number(), fields.number(), fields.number());
-            Touch::WritePart { key, address, len, before, count, place: fields.number() }
+            RmaRecord::WritePart { key, address, len, before, count, place: fields.number() }
         }
         "here" => {
-            Touch::WritePartHere { key, address, len: fields.number(), before: fields.number() }
+            RmaRecord::WritePartHere { key, address, len: fields.number(), before: fields.number() }
         }
-        "read" => Touch::Read { key, address, id: fields.number(), len: fields.number() },
+        "read" => RmaRecord::Read { key, address, id: fields.number(), len: fields.number() },
         "update" => {
             let id = fields.number();
             let what = Calculation {
@@ -70,13 +72,13 @@ fn read(fields: &mut Fields<'_>) -> Touch {
                 count: fields.number(),
                 tells: fields.number::<u8>() == 1,
             };
-            Touch::Update { key, address, id, what, data: fields.maybe() }
+            RmaRecord::Update { key, address, id, what, data: fields.maybe() }
         }
         other => panic!("{other} is no record"),
     }
 }
 
-fn words(head: [u64; TOUCH_WORDS]) -> String {
+fn words(head: [u64; RMA_WORDS]) -> String {
     head.map(|word| format!("{word:x}")).join(" ")
 }
 
@@ -90,7 +92,7 @@ impl Machine for Format {
             "parse" => {
                 let tag = inputs.number();
                 let head = std::array::from_fn(|_| inputs.number());
-                Touch::parse(tag, head, inputs.number()).map_or_else(
+                RmaRecord::parse(tag, head, inputs.number()).map_or_else(
                     |_| "malformed".to_owned(),
                     |(touch, count)| format!("{} {count:x}", show(&touch)),
                 )

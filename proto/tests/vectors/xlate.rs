@@ -2,7 +2,7 @@
 use super::names::fault;
 use super::script::{Fields, Machine, Script};
 use ayre_proto::units::{Claim, Key, PeerId, Rights, WindowClaim};
-use ayre_proto::xlate::windows::{ExposeError, Exposure, Windows};
+use ayre_proto::xlate::memory_regions::{ExposeError, Exposure, MemoryRegions};
 use ayre_proto::xlate::{Cover, Table};
 
 pub(crate) const HEADER: &str = "\
@@ -21,12 +21,12 @@ withdraw KEY -> NUMBER                              or none
 touch KEY ADDRESS LEN RIGHTS -> NUMBER OFFSET       where in which window it begins, or a fault";
 
 pub(crate) fn machine() -> Box<dyn Machine> {
-    Box::new(Memory { table: Table::new(1), windows: Windows::default() })
+    Box::new(Memory { table: Table::new(1), windows: MemoryRegions::default() })
 }
 
 struct Memory {
     table: Table,
-    windows: Windows<u64>,
+    windows: MemoryRegions<u64>,
 }
 
 fn key(inputs: &mut Fields<'_>) -> Key {
@@ -76,7 +76,7 @@ impl Memory {
     fn step_of_windows(&mut self, name: &str, inputs: &mut Fields<'_>) -> String {
         match name {
             "windows" => {
-                self.windows = Windows::default();
+                self.windows = MemoryRegions::default();
                 "ok".to_owned()
             }
             "expose" => {

@@ -8,7 +8,7 @@ use crate::ep::{Change, Handle, Note, Reported, Target};
 use crate::error::{Code, Outcome, status};
 use crate::info::atomic::Family;
 use crate::sys::copy;
-use ayre::Spans;
+use ayre::endpoint::raw::Spans;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 

@@ -1,9 +1,9 @@
-//! Completion queues: a table for each policy and each form of completions.
+//! CqEntry queues: a table for each policy and each form of completions.
 
 use crate::abi::*;
 use crate::error::trouble;
 use crate::error::{Code, Outcome, counted, status};
-use crate::queue::cq::{Completion, Cq, Failure};
+use crate::queue::cq::{Cq, CqEntry, Failure};
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
@@ -69,7 +69,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     #[inline(never)]
     unsafe fn take(cq: &Cq<L>, place: *mut c_void, count: usize) -> isize {
         // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &Completion| unsafe { Self::put(place, at, it) };
+        let sink = |at: usize, it: &CqEntry| unsafe { Self::put(place, at, it) };
         counted(room(place, count).and_then(|count| cq.take(count, sink)))
     }
 
@@ -84,7 +84,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &Completion| unsafe { Self::put_both(place, peers, at, it) };
+        let sink = |at: usize, it: &CqEntry| unsafe { Self::put_both(place, peers, at, it) };
         counted(room(place, count).and_then(|count| cq.read(count, sink)))
     }
 
@@ -115,7 +115,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &Completion| unsafe { Self::put_both(place, peers, at, it) };
+        let sink = |at: usize, it: &CqEntry| unsafe { Self::put_both(place, peers, at, it) };
         counted(room(place, count).and_then(|count| cq.read_blocking(count, milliseconds, sink)))
     }
 
@@ -124,8 +124,8 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     /// # Safety
     /// There is room for more than `at` completions.
     #[inline]
-    unsafe fn put(place: *mut c_void, at: usize, completion: &Completion) {
-        const { assert!(SIZE <= size_of::<Completion>() && SIZE.is_multiple_of(WORD)) };
+    unsafe fn put(place: *mut c_void, at: usize, completion: &CqEntry) {
+        const { assert!(SIZE <= size_of::<CqEntry>() && SIZE.is_multiple_of(WORD)) };
         let from = std::ptr::from_ref(completion).cast::<u64>();
         for word in 0..SIZE / WORD {
             // SAFETY: the caller's promise; a completion of ours is at least as long. One word
@@ -141,7 +141,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     /// # Safety
     /// As for `put`, and there are as many numbers of peers, if any.
     #[inline]
-    unsafe fn put_both(place: *mut c_void, peers: *mut u64, at: usize, completion: &Completion) {
+    unsafe fn put_both(place: *mut c_void, peers: *mut u64, at: usize, completion: &CqEntry) {
         // SAFETY: the caller's promise.
         unsafe {
             Self::put(place, at, completion);

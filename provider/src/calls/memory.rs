@@ -4,7 +4,7 @@ use crate::abi::{Ioc, Iovec};
 use crate::error::{Code, Outcome};
 use crate::info::offer::{INJECT_MAX, MESSAGE_MAX};
 use crate::sys::copy;
-use ayre::{SPANS_MAX, Span, Spans};
+use ayre::endpoint::raw::{SPANS_MAX, Span, Spans};
 use std::ffi::c_void;
 
 /// Memory to be sent.

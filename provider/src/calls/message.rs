@@ -6,7 +6,7 @@ use crate::abi::*;
 use crate::ep::{Handle, Message, Note, Reported, Wanted};
 use crate::error::{Code, Outcome};
 use crate::info::offer::INJECT_MAX;
-use ayre::Spans;
+use ayre::endpoint::raw::Spans;
 use std::ffi::c_void;
 
 type Desc = *mut c_void;

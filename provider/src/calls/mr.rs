@@ -12,7 +12,7 @@ use crate::queue::eq::Event;
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
-use ayre::Span;
+use ayre::endpoint::raw::Span;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::table::{call, calls, note};
 use crate::abi::*;
 use crate::ep::{Note, Reported, Target};
 use crate::error::{Code, Outcome};
-use ayre::Spans;
+use ayre::endpoint::raw::Spans;
 use std::ffi::c_void;
 
 type Desc = *mut c_void;

@@ -9,7 +9,8 @@ use crate::error::{Code, Outcome};
 use crate::queue::cntr::Cntr;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
-use ayre::{ExposeError, Rights, Span, Window, Windows};
+use ayre::Rights;
+use ayre::endpoint::raw::{ExposeError, MemoryRegion, MemoryRegions, Span};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -39,19 +40,19 @@ impl Addressing {
 /// one domain, for two parts of it that have asked for different things. Atomics are atomic to each
 /// other in either way.
 pub(crate) struct Memory {
-    by_offset: Windows,
-    by_address: Windows,
+    by_offset: MemoryRegions,
+    by_address: MemoryRegions,
 }
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        let by_offset = Windows::new();
+        let by_offset = MemoryRegions::new();
         let by_address = by_offset.beside();
         Self { by_offset, by_address }
     }
 
     /// As the peers of an endpoint see it.
-    pub(crate) fn of(&self, addressing: Addressing) -> &Windows {
+    pub(crate) fn of(&self, addressing: Addressing) -> &MemoryRegions {
         if addressing.is_virtual { &self.by_address } else { &self.by_offset }
     }
 
@@ -61,9 +62,9 @@ impl Memory {
         let rights = request.rights();
         let Request { memory, start, .. } = request;
         let skipped = u64::from(start == 0);
-        let window = Window { key, base: skipped, memory, rights };
+        let window = MemoryRegion { key, base: skipped, memory, rights };
         self.by_offset.expose(window.clone())?;
-        let exposed = self.by_address.expose(Window { base: start + skipped, ..window });
+        let exposed = self.by_address.expose(MemoryRegion { base: start + skipped, ..window });
         if exposed.is_err() {
             self.by_offset.withdraw(key);
         }

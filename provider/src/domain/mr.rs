@@ -7,7 +7,7 @@ use crate::error::{Code, Outcome};
 use crate::object::registry::{self, Body, Entity};
 use crate::queue::cntr::Cntr;
 use crate::sys::cell::{Guard, Policy};
-use ayre::ExposeError;
+use ayre::endpoint::raw::ExposeError;
 use std::sync::Arc;
 
 /// Registered memory.
@@ -89,7 +89,7 @@ mod tests {
     use crate::domain::tests::domain_with;
     use crate::sys::cell::{Serial, Shared};
     use crate::sys::object::Object;
-    use ayre::Span;
+    use ayre::endpoint::raw::Span;
 
     fn request(len: usize, key: u64) -> Request {
         let memory = vec![Span::of_static(vec![0; len].leak())];

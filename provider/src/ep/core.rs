@@ -20,9 +20,12 @@ use crate::queue::cntr::Cntr;
 use crate::queue::cq::Cq;
 use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{Completion, LatestFailure, Probed};
+use ayre::error::AddressAttempt;
 use ayre::guest::descriptor;
 use ayre::guest::descriptor::Descriptor;
-use ayre::{Busy, End, Fault, Found, LatestEnd, PostError, RemoteId, Tried};
+use ayre::{Busy, Fault, PostError};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -43,16 +46,16 @@ pub(crate) struct Wishes {
 
 /// The state of an endpoint, under one lock, if there are locks.
 pub(super) struct State<L: Policy> {
-    pub(super) endpoint: ayre::Endpoint,
+    pub(super) endpoint: ayre::endpoint::raw::RawEndpoint,
     pub(super) peers: Peers,
     /// Which peer has ended last, and why.
-    pub(super) latest: LatestEnd,
+    pub(super) latest: LatestFailure,
     /// Calls that are not answered yet, by the numbers of the peers.
     unanswered: Unanswered,
     pub(super) tx: Side<L>,
     pub(super) rx: Side<L>,
     /// Messages that were found and set aside, by the program's contexts.
-    pub(super) claimed: HashMap<usize, VecDeque<Found>>,
+    pub(super) claimed: HashMap<usize, VecDeque<Probed>>,
     pub(super) min_multi_recv: usize,
     /// Receives may name whom they take messages from.
     pub(super) is_directed: bool,
@@ -75,7 +78,7 @@ pub(crate) struct Core<L: Policy> {
 
 impl<L: Policy> Core<L> {
     pub(super) fn new(
-        mut endpoint: ayre::Endpoint,
+        mut endpoint: ayre::endpoint::raw::RawEndpoint,
         wishes: &Wishes,
         domain: &Arc<DomainObject<L>>,
     ) -> Outcome<Arc<Self>> {
@@ -214,7 +217,7 @@ impl<L: Policy> State<L> {
         })
     }
 
-    pub(super) fn tell(&mut self, end: End) {
+    pub(super) fn tell(&mut self, end: Completion) {
         let Self { tx, rx, peers, latest, counting, .. } = self;
         tell(end, (tx, rx), (peers, latest), counting.as_ref());
     }
@@ -298,7 +301,7 @@ impl<L: Policy> State<L> {
                 self.progress();
                 if let (Busy::Connecting, Some(remote)) = (busy, remote) {
                     let endpoint = &self.endpoint;
-                    let tried = || Tried::in_words(&endpoint.tried(remote));
+                    let tried = || AddressAttempt::in_words(&endpoint.tried(remote));
                     self.unanswered.look(to, || (endpoint.describe(remote), tried()));
                 }
                 Code::AGAIN

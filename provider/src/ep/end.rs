@@ -9,22 +9,24 @@ use crate::abi::{
 use crate::domain::DomainObject;
 use crate::error::Code;
 use crate::error::trouble;
-use crate::queue::cq::{Completion, Failure};
+use crate::queue::cq::{CqEntry, Failure};
 use crate::sys::cell::{Guard, Policy};
-use ayre::{End, Fault, LatestEnd, Received, TouchKind, Touched, What};
+use ayre::Fault;
+use ayre::endpoint::Received;
+use ayre::endpoint::raw::{Completion, CompletionKind, LatestFailure, RmaEvent, RmaKind};
 use std::hint::black_box;
 use std::sync::Arc;
 
 /// Something has ended.
 #[inline(always)]
 pub(super) fn tell<L: Policy>(
-    end: End,
+    end: Completion,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
-    (peers, latest): (&mut Peers, &LatestEnd),
+    (peers, latest): (&mut Peers, &LatestFailure),
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
     match end {
-        End { context, what: What::Received(received), result: Ok(()) }
+        Completion { context, what: CompletionKind::Received(received), result: Ok(()) }
             if received.placed == received.len =>
         {
             let op = Op::from(context);
@@ -38,14 +40,14 @@ pub(super) fn tell<L: Policy>(
 /// What is not told most.
 #[inline(never)]
 fn tell_other<L: Policy>(
-    End { context, what, result }: End,
+    Completion { context, what, result }: Completion,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
-    (peers, latest): (&mut Peers, &LatestEnd),
+    (peers, latest): (&mut Peers, &LatestFailure),
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
     let op = Op::from(context);
     match what {
-        What::Received(received) => {
+        CompletionKind::Received(received) => {
             let completion = arrival(&op, &received, peers);
             let olen = (received.len - received.placed) as usize;
             rx.failed(
@@ -56,26 +58,29 @@ fn tell_other<L: Policy>(
                 },
             );
         }
-        What::Sent | What::Written | What::Read | What::Updated => {
+        CompletionKind::Sent
+        | CompletionKind::Written
+        | CompletionKind::Read
+        | CompletionKind::Updated => {
             let flags = op.kind.flags();
-            let (way, completion) = (way(flags), Completion::new(op.context, flags));
+            let (way, completion) = (way(flags), CqEntry::new(op.context, flags));
             match result {
                 Ok(()) => tx.ended(way, completion, op.is_told),
                 Err(fault) => tx.failed(way, failed(completion, fault, latest)),
             }
         }
-        What::Touched(touched) => {
+        CompletionKind::RmaEvent(touched) => {
             let completion = touch(&touched, peers);
             rx.ended(way_of_touch(&touched), completion, touched.data.is_some());
-            if touched.kind != TouchKind::Read
+            if touched.kind != RmaKind::Read
                 && let Some(domain) = counting
             {
                 domain.regions.with(|regions| regions.changed(touched.key));
             }
         }
-        What::Cancelled => {
+        CompletionKind::Cancelled => {
             let many = if op.is_many { MULTI_RECV } else { 0 };
-            let completion = Completion::new(op.context, op.kind.flags() | many);
+            let completion = CqEntry::new(op.context, op.kind.flags() | many);
             rx.failed(Way::Message, failure(completion, Code(errno::ECANCELED), 0));
         }
     }
@@ -92,37 +97,37 @@ fn way(flags: u64) -> Way {
 }
 
 /// As what is counted what a peer has done to our memory.
-pub(super) fn way_of_touch(touched: &Touched) -> Way {
+pub(super) fn way_of_touch(touched: &RmaEvent) -> Way {
     match touched.kind {
-        TouchKind::Read | TouchKind::Fetched => Way::Read,
-        TouchKind::Wrote | TouchKind::Updated => Way::Write,
+        RmaKind::Read | RmaKind::Fetched => Way::Read,
+        RmaKind::Wrote | RmaKind::Updated => Way::Write,
     }
 }
 
 /// What a peer has done to our memory.
 #[inline]
-fn touch(touched: &Touched, peers: &mut Peers) -> Completion {
+fn touch(touched: &RmaEvent, peers: &mut Peers) -> CqEntry {
     let data = if touched.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let kind = match touched.kind {
-        TouchKind::Wrote => RMA | REMOTE_WRITE,
-        TouchKind::Read => RMA | REMOTE_READ,
-        TouchKind::Updated => ATOMIC | REMOTE_WRITE,
-        TouchKind::Fetched => ATOMIC | REMOTE_READ,
+        RmaKind::Wrote => RMA | REMOTE_WRITE,
+        RmaKind::Read => RMA | REMOTE_READ,
+        RmaKind::Updated => ATOMIC | REMOTE_WRITE,
+        RmaKind::Fetched => ATOMIC | REMOTE_READ,
     };
-    Completion {
+    CqEntry {
         len: touched.len as usize,
         data: touched.data.unwrap_or(0),
         source: peers.number(Some(touched.source)),
-        ..Completion::new(0, kind | data)
+        ..CqEntry::new(0, kind | data)
     }
 }
 
 /// A message that was received.
 #[inline(always)]
-fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> Completion {
+fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> CqEntry {
     let data = if received.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let over = if op.is_many && received.released { MULTI_RECV } else { 0 };
-    Completion {
+    CqEntry {
         context: op.context,
         flags: op.kind.flags() | data | over,
         len: received.placed as usize,
@@ -134,7 +139,7 @@ fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> Completion {
 }
 
 /// The failure of an operation with a fault: if its peer has ended with that, with the reason.
-fn failed(completion: Completion, fault: Fault, latest: &LatestEnd) -> Failure {
+fn failed(completion: CqEntry, fault: Fault, latest: &LatestFailure) -> Failure {
     match latest.with(fault) {
         None => failure(completion, trouble::of_fault(fault), 0),
         Some((text, reason)) => {
@@ -145,6 +150,6 @@ fn failed(completion: Completion, fault: Fault, latest: &LatestEnd) -> Failure {
     }
 }
 
-pub(super) fn failure(completion: Completion, code: Code, olen: usize) -> Failure {
+pub(super) fn failure(completion: CqEntry, code: Code, olen: usize) -> Failure {
     Failure { completion, olen, err: code.0, prov_errno: code.0, data: Vec::new() }
 }

@@ -5,9 +5,9 @@ use super::op::{Kind, Op};
 use super::side::{Reported, Way};
 use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
 use crate::error::{Code, Outcome};
-use crate::queue::cq::Completion;
+use crate::queue::cq::CqEntry;
 use crate::sys::cell::{Guard, Policy};
-use ayre::{Outgoing, Sent, Spans};
+use ayre::endpoint::raw::{OutgoingMessage, Sent, Spans};
 
 /// A message to be sent.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl<L: Policy> State<L> {
     #[inline(always)]
     fn gone(&mut self, tag: Option<u64>, context: usize, is_told: bool) {
         let flags = Kind::send(tag.is_some()).flags();
-        self.tx.ended(Way::Message, Completion::new(context, flags), is_told);
+        self.tx.ended(Way::Message, CqEntry::new(context, flags), is_told);
     }
 
     #[inline(never)]
@@ -85,13 +85,13 @@ impl<L: Policy> State<L> {
         let (kind, is_told) = (Kind::send(tag.is_some()), flags & COMPLETION != 0);
         let op = Op { context, buf: 0, kind, is_told, is_many: false };
         let delivered = flags & DELIVERED != 0;
-        let outgoing = Outgoing { tag, data, bytes, context: op.into(), delivered };
+        let outgoing = OutgoingMessage { tag, data, bytes, context: op.into(), delivered };
         match self.endpoint.send(remote, &outgoing) {
-            Ok(Sent::Gone) => {
+            Ok(Sent::Completed) => {
                 self.gone(tag, context, is_told);
                 Ok(())
             }
-            Ok(Sent::UnderWay) => Ok(()),
+            Ok(Sent::Pending) => Ok(()),
             Err(error) => Err(self.refused(to, error)),
         }
     }

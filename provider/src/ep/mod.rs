@@ -85,7 +85,7 @@ impl<L: Policy> Ep<L> {
     /// one endpoint ever has.
     pub(crate) fn open(domain: Arc<DomainObject<L>>, wishes: &Wishes) -> Outcome<Self> {
         let options = endpoint_options()?.spin(Spin::SHARED);
-        let endpoint = ayre::Endpoint::open_with(&options);
+        let endpoint = ayre::endpoint::raw::RawEndpoint::open_with(&options);
         let endpoint = endpoint.map_err(|error| trouble::of_setup("fi_endpoint", &error))?;
         let named = match wishes.source {
             None => None,

@@ -1,7 +1,7 @@
 //! An operation under way, as the engine keeps it for us and gives it back with its end.
 
 use crate::abi::{ATOMIC, MSG, READ, RECV, RMA, SEND, TAGGED, WRITE};
-use ayre::Context;
+use ayre::endpoint::raw::Context;
 
 /// All that is told of an operation besides what the engine knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::abi::ADDR_NOTAVAIL;
 use crate::info::address::Address;
+use ayre::endpoint::{REMOTES_MAX, RemoteId, raw::RemoteNames};
 use ayre::guest::heap;
-use ayre::{REMOTES_MAX, RemoteId, RemoteNames};
 use std::collections::HashMap;
 
 /// What tells an endpoint from all others.
@@ -82,7 +82,12 @@ impl Peers {
     }
 
     /// The engine knows the peer of a number, at this address.
-    pub(super) fn found(&mut self, number: u64, remote: RemoteId, address: &ayre::Address) {
+    pub(super) fn found(
+        &mut self,
+        number: u64,
+        remote: RemoteId,
+        address: &ayre::endpoint::Address,
+    ) {
         if let Some(place) = self.remotes.get_mut(number as usize) {
             *place = Some(remote);
         }

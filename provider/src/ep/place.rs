@@ -30,7 +30,10 @@ impl Named {
     ///
     /// # Errors
     /// `EADDRINUSE` where another endpoint of this host has it.
-    pub(crate) fn claim(place: &Place, endpoint: &ayre::Address) -> Outcome<Option<Self>> {
+    pub(crate) fn claim(
+        place: &Place,
+        endpoint: &ayre::endpoint::Address,
+    ) -> Outcome<Option<Self>> {
         if place.at().port() == 0 {
             return Ok(None);
         }
@@ -58,7 +61,7 @@ fn bound(name: &str) -> Outcome<Descriptor> {
 /// # Errors
 /// `ECONNREFUSED` where nobody is; `EHOSTUNREACH` for a place of another host. There nobody
 /// answers: by what other hosts need of an address, it lets those in who have it.
-pub(crate) fn find(place: &Place) -> Outcome<ayre::Address> {
+pub(crate) fn find(place: &Place) -> Outcome<ayre::endpoint::Address> {
     named(place).ok_or_else(|| {
         if address::Address::At(*place).is_here() {
             return Code(errno::ECONNREFUSED);
@@ -70,7 +73,7 @@ pub(crate) fn find(place: &Place) -> Outcome<ayre::Address> {
 }
 
 /// Whom the names of this host's sockets tell of.
-fn named(place: &Place) -> Option<ayre::Address> {
+fn named(place: &Place) -> Option<ayre::endpoint::Address> {
     let sign = format!("@{PREFIX}{}=", place.at());
     let names = fs::read_to_string("/proc/net/unix").ok()?;
     let digits = names.lines().find_map(|line| {
@@ -79,7 +82,7 @@ fn named(place: &Place) -> Option<ayre::Address> {
     })?;
     let words: [&str; 3] = [digits.get(..16)?, digits.get(16..32)?, digits.get(32..)?];
     let [host, low, high] = words.map(|word| u64::from_str_radix(word, 16).ok());
-    Some(ayre::Address::of_local_words([host?, low?, high?]))
+    Some(ayre::endpoint::Address::of_local_words([host?, low?, high?]))
 }
 
 #[cfg(test)]
@@ -90,7 +93,7 @@ mod tests {
     fn an_endpoint_is_found_at_the_longest_place() {
         let at = "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:65535".parse().unwrap();
         let (place, words) = (Place::new(at), [u64::MAX, 0, u64::MAX - 1]);
-        let endpoint = ayre::Address::of_local_words(words);
+        let endpoint = ayre::endpoint::Address::of_local_words(words);
         assert_eq!(named(&place), None);
         let claimed = Named::claim(&place, &endpoint).unwrap();
         assert_eq!(find(&place), Ok(endpoint));

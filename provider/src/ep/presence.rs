@@ -1,7 +1,7 @@
 //! Who is there for peers: the program, awake or asleep, or the domain's own thread in its stead.
 
 use crate::progress::source::{Tended, Visitor};
-use ayre::End;
+use ayre::endpoint::raw::Completion;
 use ayre::guest::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
@@ -24,7 +24,7 @@ pub(super) struct Presence {
     pub(super) bell: Arc<Descriptor>,
     /// What that thread has ended, and the program is to be told by its next call: its queues and
     /// counters are its own.
-    pub(super) late: Vec<End>,
+    pub(super) late: Vec<Completion>,
 }
 
 /// Where the domain's thread is.

@@ -8,9 +8,12 @@ use crate::abi::{
     ADDR_NOTAVAIL, ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
 };
 use crate::error::{Code, Outcome};
-use crate::queue::cq::Completion;
+use crate::queue::cq::CqEntry;
 use crate::sys::cell::{Guard, Policy};
-use ayre::{Found, Receive, RemoteId, Spans};
+use ayre::endpoint::{
+    RemoteId,
+    raw::{PostedReceive, Probed, Spans},
+};
 use std::collections::hash_map::Entry;
 
 /// A receive to be posted.
@@ -71,7 +74,7 @@ impl<L: Policy> State<L> {
         let many = is_many.then_some(self.min_multi_recv as u64);
         let (kind, is_told) = (Kind::receive(tag.is_some()), flags & COMPLETION != 0);
         let op = Op { context, buf, kind, is_told, is_many };
-        let receive = Receive { source, tag, into, context: op.into(), many };
+        let receive = PostedReceive { source, tag, into, context: op.into(), many };
         self.endpoint.receive(receive).map_err(|error| self.refused(ADDR_NOTAVAIL, error))
     }
 
@@ -107,9 +110,9 @@ impl<L: Policy> State<L> {
         let source = self.source(wanted.source)?;
         self.progress();
         let Some(found) = self.endpoint.find(source, wanted.tag) else {
-            let completion = Completion {
+            let completion = CqEntry {
                 tag: wanted.tag.map_or(0, |(tag, _)| tag),
-                ..Completion::new(wanted.context, flags_of(wanted))
+                ..CqEntry::new(wanted.context, flags_of(wanted))
             };
             self.rx.failed(Way::Message, failure(completion, Code(errno::ENOMSG), 0));
             return Ok(());
@@ -149,9 +152,9 @@ impl<L: Policy> State<L> {
     }
 
     /// A message was found, or thrown away.
-    fn tell_found(&mut self, wanted: &Wanted, Found { message, .. }: &Found, flags: u64) {
+    fn tell_found(&mut self, wanted: &Wanted, Probed { message, .. }: &Probed, flags: u64) {
         let data = if message.data.is_some() { REMOTE_CQ_DATA } else { 0 };
-        let completion = Completion {
+        let completion = CqEntry {
             context: wanted.context,
             flags: flags_of(wanted) | data,
             len: message.len as usize,

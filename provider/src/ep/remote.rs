@@ -7,7 +7,9 @@ use crate::abi::{COMPLETION, INJECT};
 use crate::error::{Code, Outcome};
 use crate::info::offer::INJECT_MAX;
 use crate::sys::cell::{Guard, Policy};
-use ayre::{Context, Endpoint, PostError, RemoteId, Spans, Spot, Update, Write};
+use ayre::PostError;
+use ayre::endpoint::RemoteId;
+use ayre::endpoint::raw::{Context, RawEndpoint, RemoteAddress, RmaUpdate, RmaWrite, Spans};
 
 /// Memory of a peer.
 #[derive(Clone, Copy, Debug)]
@@ -19,16 +21,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    fn at(&self, remote: RemoteId) -> Spot {
-        Spot { remote, key: self.key, address: self.address }
+    fn at(&self, remote: RemoteId) -> RemoteAddress {
+        RemoteAddress { remote, key: self.key, address: self.address }
     }
 }
 
 /// An atomic: what it is, and the memory that it takes.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    pub(crate) op: ayre::Combine,
-    pub(crate) number: ayre::Number,
+    pub(crate) op: ayre::collective::Combine,
+    pub(crate) number: ayre::collective::Number,
     pub(crate) operand: Spans,
     pub(crate) compare: Spans,
     /// For the values that were there before, if they are wanted.
@@ -57,7 +59,9 @@ impl<L: Policy> Core<L> {
                 return Err(Code::TOO_LONG);
             }
             state.post(target.to, Kind::WRITE, note, |endpoint, remote, context| {
-                endpoint.write(target.at(remote), &Write { bytes, data, context, inject }).map(drop)
+                endpoint
+                    .write(target.at(remote), &RmaWrite { bytes, data, context, inject })
+                    .map(drop)
             })
         })
     }
@@ -86,7 +90,7 @@ impl<L: Policy> Core<L> {
             state.fence(target.to, note.reported)?;
             state.post(target.to, kind, note, |endpoint, remote, context| {
                 let data = None;
-                let update = Update { op, number, operand, compare, result, data, context };
+                let update = RmaUpdate { op, number, operand, compare, result, data, context };
                 endpoint.update(target.at(remote), &update)
             })
         })
@@ -101,7 +105,7 @@ impl<L: Policy> State<L> {
         to: u64,
         kind: Kind,
         note: Note,
-        call: impl FnOnce(&mut Endpoint, RemoteId, Context) -> Result<(), PostError>,
+        call: impl FnOnce(&mut RawEndpoint, RemoteId, Context) -> Result<(), PostError>,
     ) -> Outcome {
         let is_told = self.tx.flags(note.reported) & COMPLETION != 0;
         if is_told && self.tx.is_full() {

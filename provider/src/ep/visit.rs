@@ -19,7 +19,7 @@ use super::side::Side;
 use crate::domain::DomainObject;
 use crate::progress::source::{Tended, Visitor};
 use crate::sys::cell::Policy;
-use ayre::{End, Endpoint, LatestEnd, TouchKind, What};
+use ayre::endpoint::raw::{Completion, CompletionKind, LatestFailure, RawEndpoint, RmaKind};
 use rustix::fd::AsFd;
 use rustix::thread::gettid;
 use std::sync::Arc;
@@ -168,7 +168,7 @@ impl<L: Policy> State<L> {
         self.in_its_stead(|endpoint, told| endpoint.rest(|end| told.hear(end)))
     }
 
-    fn in_its_stead<R>(&mut self, f: impl FnOnce(&mut Endpoint, &mut Told<'_, L>) -> R) -> R {
+    fn in_its_stead<R>(&mut self, f: impl FnOnce(&mut RawEndpoint, &mut Told<'_, L>) -> R) -> R {
         let Self { endpoint, tx, rx, peers, latest, counting, presence, .. } = self;
         f(endpoint, &mut Told { tx, rx, peers, latest, counting: counting.as_ref(), presence })
     }
@@ -179,14 +179,14 @@ struct Told<'a, L: Policy> {
     tx: &'a mut Side<L>,
     rx: &'a mut Side<L>,
     peers: &'a mut Peers,
-    latest: &'a LatestEnd,
+    latest: &'a LatestFailure,
     counting: Option<&'a Arc<DomainObject<L>>>,
     presence: &'a mut Presence,
 }
 
 impl<L: Policy> Told<'_, L> {
     /// Tells at once, where the domain's thread may.
-    fn hear(&mut self, end: End) {
+    fn hear(&mut self, end: Completion) {
         if L::IS_SHARED {
             tell(end, (self.tx, self.rx), (self.peers, self.latest), self.counting);
         } else if self.is_heard(&end.what) {
@@ -195,9 +195,9 @@ impl<L: Policy> Told<'_, L> {
     }
 
     /// Most of what peers do to memory nobody wants to know of.
-    fn is_heard(&self, what: &What) -> bool {
-        let What::Touched(touched) = what else { return true };
-        let is_change = touched.kind != TouchKind::Read;
+    fn is_heard(&self, what: &CompletionKind) -> bool {
+        let CompletionKind::RmaEvent(touched) = what else { return true };
+        let is_change = touched.kind != RmaKind::Read;
         touched.data.is_some()
             || is_change && self.counting.is_some()
             || self.rx.counts_way(way_of_touch(touched))

@@ -4,7 +4,8 @@
 use super::code::Code;
 use crate::abi::{LOG_EP_CTRL, errno};
 use crate::sys::core;
-use ayre::{EndReason, Fault, NoLink, Refusal, SetupError};
+use ayre::error::{DisconnectReason, LinkMismatch, Refusal};
+use ayre::{Fault, SetupError};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
@@ -105,7 +106,7 @@ fn code_of_setup(error: &SetupError) -> Code {
         SetupError::Exhausted(_) => errno::ENOSPC,
         SetupError::Memory { .. } => errno::ENOMEM,
         SetupError::Environment(_) | SetupError::Invalid(_) => errno::EINVAL,
-        SetupError::NoLink { why: NoLink::NotOpen, .. } => errno::EHOSTUNREACH,
+        SetupError::NoLink { why: LinkMismatch::NotOpen, .. } => errno::EHOSTUNREACH,
         SetupError::NoLink { .. } => errno::EKEYREJECTED,
         SetupError::PortsTaken(_) | SetupError::InUse { .. } => errno::EADDRINUSE,
         SetupError::TimedOut(_) => errno::ETIMEDOUT,
@@ -132,17 +133,17 @@ fn refusal(why: Refusal) -> Code {
 }
 
 /// The error number of an endpoint's end.
-pub(crate) fn of_reason(reason: &EndReason) -> Code {
+pub(crate) fn of_reason(reason: &DisconnectReason) -> Code {
     Code(match reason {
-        EndReason::Refused(why) | EndReason::Rejected(why) => return refusal(*why),
-        EndReason::Version { .. } => errno::EPROTONOSUPPORT,
-        EndReason::HungUp(_) => errno::ECONNREFUSED,
-        EndReason::Unanswered { .. } | EndReason::Silent(_) | EndReason::NoData(_) => {
-            errno::ETIMEDOUT
-        }
-        EndReason::Restarted | EndReason::Forgotten => errno::ECONNRESET,
-        EndReason::Os { errno, .. } => return Code::of_system(*errno),
-        EndReason::Other(_) => errno::EOTHER,
+        DisconnectReason::Refused(why) | DisconnectReason::Rejected(why) => return refusal(*why),
+        DisconnectReason::Version { .. } => errno::EPROTONOSUPPORT,
+        DisconnectReason::HungUp(_) => errno::ECONNREFUSED,
+        DisconnectReason::Unanswered { .. }
+        | DisconnectReason::Silent(_)
+        | DisconnectReason::NoData(_) => errno::ETIMEDOUT,
+        DisconnectReason::Restarted | DisconnectReason::Forgotten => errno::ECONNRESET,
+        DisconnectReason::Os { errno, .. } => return Code::of_system(*errno),
+        DisconnectReason::Other(_) => errno::EOTHER,
         _ => return of_fault(reason.fault()),
     })
 }
@@ -235,18 +236,18 @@ mod tests {
     fn each_kind_of_reason_has_its_error_number() {
         let silence = Duration::from_secs(12);
         for (reason, code) in [
-            (EndReason::Died, errno::ENOTCONN),
-            (EndReason::Left, errno::ENOTCONN),
-            (EndReason::Refused(Refusal::User(4001)), errno::EACCES),
-            (EndReason::Rejected(Refusal::Full(1024)), errno::EUSERS),
-            (EndReason::Version { theirs: 4, ours: 5 }, errno::EPROTONOSUPPORT),
-            (EndReason::Unanswered { waited: silence, tried: vec![] }, errno::ETIMEDOUT),
-            (EndReason::Silent(silence), errno::ETIMEDOUT),
-            (EndReason::NoData(silence), errno::ETIMEDOUT),
-            (EndReason::PortClosed, errno::ENOTCONN),
-            (EndReason::Forgotten, errno::ECONNRESET),
-            (EndReason::HungUp(silence), errno::ECONNREFUSED),
-            (EndReason::Os { call: "socket", errno: Errno::MFILE }, errno::EMFILE),
+            (DisconnectReason::Died, errno::ENOTCONN),
+            (DisconnectReason::Left, errno::ENOTCONN),
+            (DisconnectReason::Refused(Refusal::User(4001)), errno::EACCES),
+            (DisconnectReason::Rejected(Refusal::Full(1024)), errno::EUSERS),
+            (DisconnectReason::Version { theirs: 4, ours: 5 }, errno::EPROTONOSUPPORT),
+            (DisconnectReason::Unanswered { waited: silence, tried: vec![] }, errno::ETIMEDOUT),
+            (DisconnectReason::Silent(silence), errno::ETIMEDOUT),
+            (DisconnectReason::NoData(silence), errno::ETIMEDOUT),
+            (DisconnectReason::PortClosed, errno::ENOTCONN),
+            (DisconnectReason::Forgotten, errno::ECONNRESET),
+            (DisconnectReason::HungUp(silence), errno::ECONNREFUSED),
+            (DisconnectReason::Os { call: "socket", errno: Errno::MFILE }, errno::EMFILE),
         ] {
             assert_eq!(of_reason(&reason), Code(code), "{reason:?}");
         }
@@ -256,13 +257,13 @@ mod tests {
             // A program would try again for ever.
             (SetupError::Os { call: "pthread_create", errno: Errno::AGAIN }, errno::ENOSPC),
             (SetupError::PortsTaken("7000-7001".parse().unwrap()), errno::EADDRINUSE),
-            (no_link(NoLink::NotOpen), errno::EHOSTUNREACH),
-            (no_link(NoLink::Protection), errno::EKEYREJECTED),
-            (no_link(NoLink::Key), errno::EKEYREJECTED),
+            (no_link(LinkMismatch::NotOpen), errno::EHOSTUNREACH),
+            (no_link(LinkMismatch::Protection), errno::EKEYREJECTED),
+            (no_link(LinkMismatch::Key), errno::EKEYREJECTED),
         ] {
             assert_eq!(code_of_setup(&error), Code(code), "{error}");
         }
-        let reason = EndReason::Os { call: "pthread_create", errno: Errno::AGAIN };
+        let reason = DisconnectReason::Os { call: "pthread_create", errno: Errno::AGAIN };
         assert_eq!(of_reason(&reason), Code(errno::ENOSPC));
     }
 }

@@ -14,7 +14,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
     /// This endpoint.
-    Of(ayre::Address),
+    Of(ayre::endpoint::Address),
     /// Whoever is at this place.
     At(Place),
 }
@@ -36,7 +36,7 @@ const SCHEME: &str = "fi_ayre://";
 
 impl Address {
     /// Bytes of an address.
-    pub(crate) const SIZE: usize = ayre::Address::BYTES;
+    pub(crate) const SIZE: usize = ayre::endpoint::Address::BYTES;
 
     /// The form, as libfabric numbers forms: one of our own.
     pub(crate) const FORMAT: u32 = PROV_SPECIFIC | 0x41_5952;
@@ -53,7 +53,7 @@ impl Address {
         let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
         match Place::from_bytes(bytes) {
             Some(place) => Some(Self::At(place)),
-            None => ayre::Address::from_bytes(bytes).map(Self::Of),
+            None => ayre::endpoint::Address::from_bytes(bytes).map(Self::Of),
         }
     }
 
@@ -174,7 +174,7 @@ impl FromStr for Address {
         for (byte, digits) in bytes.iter_mut().zip(digits) {
             *byte = hex(digits).ok_or(())?;
         }
-        let address = ayre::Address::from_bytes(&bytes).map(Self::Of).ok_or(())?;
+        let address = ayre::endpoint::Address::from_bytes(&bytes).map(Self::Of).ok_or(())?;
         // Zeros at the end are not printed.
         if address.to_string().ends_with(text) { Ok(address) } else { Err(()) }
     }
@@ -239,7 +239,7 @@ mod tests {
 
         #[test]
         fn so_do_those_of_endpoints(words: [u64; 3]) {
-            let address = Address::Of(ayre::Address::of_local_words(words));
+            let address = Address::Of(ayre::endpoint::Address::of_local_words(words));
             prop_assert_eq!(Address::from_bytes(&address.to_bytes()), Some(address));
             prop_assert_eq!(address.to_string().parse(), Ok(address));
         }

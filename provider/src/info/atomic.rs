@@ -2,7 +2,8 @@
 
 use crate::abi::*;
 use crate::error::{Code, Outcome};
-use ayre::{Combine, Endpoint, Number};
+use ayre::collective::{Combine, Number};
+use ayre::endpoint::raw::RawEndpoint;
 
 /// The calls fall into three families, each with operations of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +51,14 @@ impl Family {
 impl Kind {
     /// How many elements one call can have.
     pub(crate) fn most(self) -> usize {
-        Endpoint::update_max(self.op, self.number)
+        RawEndpoint::update_max(self.op, self.number)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ayre::Relation;
+    use ayre::endpoint::raw::Comparison;
 
     #[test]
     fn the_numbers_of_libfabric_name_what_they_say() {
@@ -74,12 +75,12 @@ mod tests {
             (BXOR, Combine::BXor),
             (ATOMIC_READ, Combine::Read),
             (ATOMIC_WRITE, Combine::Write),
-            (CSWAP, Combine::CompareSwap(Relation::Eq)),
-            (CSWAP_NE, Combine::CompareSwap(Relation::Ne)),
-            (CSWAP_LE, Combine::CompareSwap(Relation::Le)),
-            (CSWAP_LT, Combine::CompareSwap(Relation::Lt)),
-            (CSWAP_GE, Combine::CompareSwap(Relation::Ge)),
-            (CSWAP_GT, Combine::CompareSwap(Relation::Gt)),
+            (CSWAP, Combine::CompareSwap(Comparison::Eq)),
+            (CSWAP_NE, Combine::CompareSwap(Comparison::Ne)),
+            (CSWAP_LE, Combine::CompareSwap(Comparison::Le)),
+            (CSWAP_LT, Combine::CompareSwap(Comparison::Lt)),
+            (CSWAP_GE, Combine::CompareSwap(Comparison::Ge)),
+            (CSWAP_GT, Combine::CompareSwap(Comparison::Gt)),
             (MSWAP, Combine::MaskedSwap),
         ];
         for (number, op) in ops {

@@ -108,7 +108,7 @@ pub(crate) const MESSAGE_MAX: usize = 1 << 40;
 pub(crate) const INJECT_MAX: usize = 4096;
 
 /// Pieces of memory in one operation.
-const IOV_MAX: usize = ayre::SPANS_MAX;
+const IOV_MAX: usize = ayre::endpoint::raw::SPANS_MAX;
 
 /// Places at a peer that one operation works on.
 const RMA_IOV_MAX: usize = 1;
@@ -122,7 +122,7 @@ const ORDER_RMA: u64 = ORDER_RMA_RAR | ORDER_RMA_RAW | ORDER_RMA_WAR | ORDER_RMA
 const ORDER_ATOMIC: u64 = ORDER_ATOMIC_RAR | ORDER_ATOMIC_RAW | ORDER_ATOMIC_WAR | ORDER_ATOMIC_WAW;
 
 /// Bytes of the longest read that finds nothing of what is written later.
-const WRITE_AFTER_READ_MAX: usize = ayre::Endpoint::prompt_read_max();
+const WRITE_AFTER_READ_MAX: usize = ayre::endpoint::raw::RawEndpoint::prompt_read_max();
 
 /// Bits of `mr_mode` that a program may have its way with.
 pub(crate) const MR_MODES: c_int = MR_VIRT_ADDR | MR_ALLOCATED | MR_PROV_KEY;

@@ -3,7 +3,7 @@
 use crate::error::Outcome;
 use crate::object::wait::Wait;
 use crate::sys::cell::{Guard, Policy};
-use ayre::Lease;
+use ayre::endpoint::raw::Lease;
 use rustix::fd::BorrowedFd;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use anyhow::Result;
-use ayre::{Options as How, Port, Spin};
+use ayre::{Port, PostOptions as How, Spin};
 
 use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};

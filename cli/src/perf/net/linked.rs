@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Result;
-use ayre::{Config, Ethernet, NetOptions, PeerId, Port, RegionOptions, Rights, Spin};
+use ayre::network::Ethernet;
+use ayre::{Config, NetOptions, PeerId, Port, RegionOptions, Rights, Spin};
 
 use super::super::case::Path;
 use super::super::ops::pair::{End, Pair, place};

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use ayre::{LinkReport, Options as How, Partition, Plan as Faults, Spin};
+use ayre::network::{FaultPlan as Faults, LinkReport, Partition};
+use ayre::{PostOptions as How, Spin};
 
 use super::super::ops::pair::{Pair, place};
 use super::super::ops::{poll_until, posted};

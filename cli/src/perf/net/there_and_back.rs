@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use ayre::{Options, Port};
+use ayre::{Port, PostOptions};
 
 use super::super::case::{Case, Metric};
 use super::super::ops::carrier::Carrier;
@@ -67,7 +67,7 @@ pub(super) struct PutToSleeper(pub(super) Rc<Pair>);
 impl Way for PutToSleeper {
     fn send(&mut self, port: &mut Port) -> Result<()> {
         let (to, at, bytes) = (&self.0.other.memory, place::BULK as u64, black_box(&[0xa5; 8]));
-        poll_until(|| posted(port.put(to, at, bytes, Options::new().completer())))
+        poll_until(|| posted(port.put(to, at, bytes, PostOptions::new().completer())))
     }
 
     fn receive(&mut self, port: &mut Port) -> Result<()> {

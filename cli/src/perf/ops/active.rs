@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ayre::active::{Handler, Messenger};
-use ayre::logical::{Channel, ChannelOptions};
+use ayre::channel::{Channel, ChannelOptions};
 use ayre::{PeerId, Port};
 
 use super::super::case::RawKind;

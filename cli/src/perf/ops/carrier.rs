@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use anyhow::Result;
-use ayre::{Options, PeerId, Port, Queue, Region, RemoteQueue, RemoteRegion};
+use ayre::{PeerId, Port, PostOptions, Queue, Region, RemoteQueue, RemoteRegion};
 
 use super::super::case::Path;
 use super::super::side::buffer::Buffer;
@@ -91,7 +91,7 @@ impl Carrier for PutNotify {
     #[inline(always)]
     fn try_send(&mut self, port: &mut Port) -> Result<bool> {
         let at = (place::BULK + self.place * self.stride()) as u64;
-        let options = Options::new().completer().value(at);
+        let options = PostOptions::new().completer().value(at);
         let sent = posted(port.put(&self.to, at, black_box(&*self.source), options))?;
         if sent {
             self.place = (self.place + 1) % self.places;
@@ -134,7 +134,7 @@ impl Carrier for Put {
         let last = self.source.len() - 8;
         self.source[last..].copy_from_slice(&(self.sent + 1).to_le_bytes());
         let (at, source) = (place::BULK as u64, black_box(&*self.source));
-        let sent = posted(port.put(&self.pair.other.memory, at, source, Options::new()))?;
+        let sent = posted(port.put(&self.pair.other.memory, at, source, PostOptions::new()))?;
         self.sent += u64::from(sent);
         Ok(sent)
     }
@@ -165,7 +165,7 @@ impl Carrier for ImmediatePut {
     #[inline(always)]
     fn try_send(&mut self, port: &mut Port) -> Result<bool> {
         let (to, at) = (&self.pair.other.memory, place::IMMEDIATE as u64);
-        let sent = posted(port.put_immediate(to, at, self.sent + 1, Options::new()))?;
+        let sent = posted(port.put_immediate(to, at, self.sent + 1, PostOptions::new()))?;
         self.sent += u64::from(sent);
         Ok(sent)
     }
@@ -204,7 +204,7 @@ impl Carrier for NotificationPut {
 
     #[inline(always)]
     fn try_send(&mut self, port: &mut Port) -> Result<bool> {
-        posted(port.notify(self.to, Options::new().value(0xa5)))
+        posted(port.notify(self.to, PostOptions::new().value(0xa5)))
     }
 
     #[inline(always)]

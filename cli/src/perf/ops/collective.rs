@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ayre::Port;
 use ayre::active::Messenger;
+use ayre::collective::Combine;
 use ayre::collective::Group;
-use ayre::{Combine, Port};
 
 use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ayre::deposit::{
-    Address, Deposit, Depot, Inlet, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
+    AddressMode, Deposit, Depot, Inlet, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
 };
 use ayre::{Mode, PeerId, Port, Region, RegionOptions};
 
@@ -41,7 +41,7 @@ impl Ring {
         let (region, depot) =
             (port.alloc(RING as usize, RegionOptions::new())?, port.create_depot()?);
         let [tail, size, limit] = [TAIL, 1, LIMIT].map(Register::At);
-        let append = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+        let append = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
         depot.store(0, &[append.store([tail, size, limit])])?;
         depot.set_register(1, PLACE)?;
         depot.set_register(LIMIT, RING)?;

@@ -4,9 +4,9 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
+use ayre::error::Status;
 use ayre::{
     Notification, PeerId, Port, Queue, Region, RegionOptions, RemoteQueue, RemoteRegion, Rights,
-    Status,
 };
 
 use super::super::case::Path;

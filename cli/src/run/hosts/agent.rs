@@ -269,7 +269,7 @@ fn prepare(assignment: Assignment, directory: &JobDirectory) -> Result<(Share, A
         .collect();
     environment.push(("AYRE_HOST_RANKS".into(), format!("{}..{}", ranks.start, ranks.end).into()));
     if ranks.len() < usize::from(size) && !assignment.net.is_empty() {
-        let addresses = ayre::host_addresses(&assignment.net)?;
+        let addresses = ayre::network::host_addresses(&assignment.net)?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         environment.push(("AYRE_ADDRESSES".into(), addresses.join(",").into()));
     }

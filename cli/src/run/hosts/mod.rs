@@ -37,7 +37,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use ayre::PortRange;
+use ayre::network::PortRange;
 
 pub(crate) use self::agent::run as serve;
 use self::channel::{Assignment, Secret};

@@ -4,7 +4,8 @@ use super::{Held, Made, done, keep, nothing, options, ticket};
 use ayre::deposit::{
     Deposit, Depot, Form, HeldMessage, InletOptions, Instruction, Protection, Reply, Stored,
 };
-use ayre::{Busy, Fenced, Port, PostError, Rights};
+use ayre::memory::Fenced;
+use ayre::{Busy, Port, PostError, Rights};
 
 /// A message, of which the data is read apart: the rest borrows it.
 struct Said {

@@ -10,8 +10,8 @@ use crate::messenger::{
     MulticastOptions,
 };
 use ayre::active::Handler;
+use ayre::channel::Channel;
 use ayre::collective::Group;
-use ayre::logical::Channel;
 use ayre::multicast::Change;
 use ayre::stream::Stream;
 use ayre::{PeerId, Port};

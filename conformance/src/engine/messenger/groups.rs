@@ -1,10 +1,11 @@
 //! Collectives of the engine's messengers, as the suite's.
 use super::Member;
 use crate::messenger::{Groups, LinkUse, Owned, Recorded, Request, Values};
+use ayre::collective::Combine;
 use ayre::collective::{
-    Collective, Group, GroupError, RecordedCall, Schedule, Summand, Unfinished, Value,
+    Collective, Group, GroupError, PendingCollective, RecordedCall, Schedule, Summand, Value,
 };
-use ayre::{Combine, PeerId, SetupError};
+use ayre::{PeerId, SetupError};
 use std::num::NonZeroU32;
 
 /// The engine's, by the suite's; a barrier has values of one kind only.
@@ -47,9 +48,9 @@ macro_rules! engines {
 #[derive(Debug)]
 pub enum Started<T> {
     /// It has values.
-    Of(Unfinished<T>),
+    Of(PendingCollective<T>),
     /// It has none.
-    Barrier(Unfinished<u8>),
+    Barrier(PendingCollective<u8>),
 }
 
 fn recorded(call: RecordedCall<'_>) -> Recorded {

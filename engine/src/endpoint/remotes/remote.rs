@@ -2,7 +2,7 @@
 use super::super::RemoteId;
 use super::super::address::Address;
 use super::super::stuck::Stuck;
-use crate::error::EndReason;
+use crate::error::DisconnectReason;
 use crate::machine::processors::Processors;
 use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 /// How we stand with a remote.
 #[derive(Debug)]
-pub(in crate::endpoint) enum Standing {
+pub(in crate::endpoint) enum ConnectionState {
     /// Nobody has called.
     Strangers,
     /// We have.
     Calling(Call),
     Connected,
     /// Nothing goes to it any more.
-    Ended(EndReason),
+    Ended(DisconnectReason),
 }
 
 /// A call that was not answered yet.
@@ -52,7 +52,7 @@ pub(in crate::endpoint) struct Remote {
     address: Address,
     /// It is one of another process of this host.
     is_neighbour: bool,
-    standing: Standing,
+    standing: ConnectionState,
     /// The serial number of its beginning, or of its end: which of two was earlier.
     since: u64,
     /// Since when its calls are closed without a word, and nothing else was heard of it.
@@ -60,7 +60,7 @@ pub(in crate::endpoint) struct Remote {
     /// Since when it is called, or since that was told as long; none where it is not.
     called: Option<Instant>,
     /// Why it is called over the network, though it is of this host.
-    detour: Option<EndReason>,
+    detour: Option<DisconnectReason>,
     /// Where it is connected.
     peer: Option<PeerId>,
     /// Its number, while something may be posted to it: not while a long write leaves.
@@ -71,7 +71,7 @@ pub(in crate::endpoint) struct Remote {
     ring_in: Option<RingReceiver>,
     stuck: Stuck,
     /// One of the two has no memory for what the other one has sent: which.
-    shut_out: Option<EndReason>,
+    shut_out: Option<DisconnectReason>,
     /// Whose memory it is that messages wait in for their receives; none before the first of them.
     process: Option<Option<Process>>,
     /// The processors that a neighbour may run on, as it was when it was connected.
@@ -85,7 +85,7 @@ impl Remote {
             id,
             address,
             is_neighbour,
-            standing: Standing::Strangers,
+            standing: ConnectionState::Strangers,
             since,
             closed: None,
             called: None,
@@ -110,19 +110,19 @@ impl Remote {
         &self.address
     }
 
-    pub(in crate::endpoint) const fn standing(&self) -> &Standing {
+    pub(in crate::endpoint) const fn standing(&self) -> &ConnectionState {
         &self.standing
     }
 
     /// Whether it is called or connected.
     pub(in crate::endpoint) const fn is_used(&self) -> bool {
-        matches!(self.standing, Standing::Calling(_) | Standing::Connected)
+        matches!(self.standing, ConnectionState::Calling(_) | ConnectionState::Connected)
     }
 
     /// The call over the network that it has not answered yet.
     pub(in crate::endpoint) const fn call_away(&self) -> Option<&BegunLink> {
         match &self.standing {
-            Standing::Calling(Call::Away(call)) => Some(call),
+            ConnectionState::Calling(Call::Away(call)) => Some(call),
             _ => None,
         }
     }
@@ -137,12 +137,12 @@ impl Remote {
     }
 
     /// Why it is called over the network, though it is of this host.
-    pub(in crate::endpoint) const fn detour(&self) -> Option<&EndReason> {
+    pub(in crate::endpoint) const fn detour(&self) -> Option<&DisconnectReason> {
         self.detour.as_ref()
     }
 
     /// It is called over the network, for this reason if it is of this host.
-    pub(in crate::endpoint) fn take_detour(&mut self, why: Option<EndReason>) {
+    pub(in crate::endpoint) fn take_detour(&mut self, why: Option<DisconnectReason>) {
         self.detour = why;
     }
 
@@ -172,11 +172,11 @@ impl Remote {
     }
 
     /// One of the two has no memory for what the other one has sent: nothing more is posted.
-    pub(in crate::endpoint) fn shut_out(&mut self, why: EndReason) {
+    pub(in crate::endpoint) fn shut_out(&mut self, why: DisconnectReason) {
         (self.shut_out, self.open) = (Some(why), None);
     }
 
-    pub(in crate::endpoint) const fn shut_out_for(&self) -> Option<&EndReason> {
+    pub(in crate::endpoint) const fn shut_out_for(&self) -> Option<&DisconnectReason> {
         self.shut_out.as_ref()
     }
 
@@ -231,16 +231,16 @@ impl Remote {
     pub(super) fn begin_call(&mut self, call: Call, now: Instant) {
         debug_assert!(self.peer.is_none(), "who is connected is not called");
         self.called.get_or_insert(now);
-        self.standing = Standing::Calling(call);
+        self.standing = ConnectionState::Calling(call);
     }
 
     /// It is called no longer.
     pub(super) fn hang_up(&mut self) -> Option<Call> {
-        if !matches!(self.standing, Standing::Calling(_)) {
+        if !matches!(self.standing, ConnectionState::Calling(_)) {
             return None;
         }
-        match std::mem::replace(&mut self.standing, Standing::Strangers) {
-            Standing::Calling(call) => Some(call),
+        match std::mem::replace(&mut self.standing, ConnectionState::Strangers) {
+            ConnectionState::Calling(call) => Some(call),
             _ => None,
         }
     }
@@ -262,31 +262,31 @@ impl Remote {
 
     pub(super) fn connect(&mut self, peer: PeerId, ends: Ends) {
         debug_assert!(self.peer.is_none() && self.open.is_none(), "it has one connection");
-        debug_assert!(!matches!(self.standing, Standing::Calling(_)), "it was hung up");
+        debug_assert!(!matches!(self.standing, ConnectionState::Calling(_)), "it was hung up");
         let Ends { ring_out, ring_in, is_neighbour, processors } = ends;
         (self.ring_out, self.ring_in) = (ring_out, ring_in);
         (self.is_neighbour, self.processors) = (is_neighbour, processors);
         (self.peer, self.open, self.at) = (Some(peer), Some(self.id), peer);
         self.shut_out = None;
         self.stuck = Stuck::default();
-        self.standing = Standing::Connected;
+        self.standing = ConnectionState::Connected;
         (self.closed, self.called) = (None, None);
     }
 
     /// Nothing goes to it any more, who was never connected.
-    pub(in crate::endpoint) fn reject(&mut self, why: EndReason) {
+    pub(in crate::endpoint) fn reject(&mut self, why: DisconnectReason) {
         debug_assert!(self.peer.is_none(), "it is not connected");
-        debug_assert!(!matches!(self.standing, Standing::Calling(_)), "it was hung up");
-        self.standing = Standing::Ended(why);
+        debug_assert!(!matches!(self.standing, ConnectionState::Calling(_)), "it was hung up");
+        self.standing = ConnectionState::Ended(why);
     }
 
-    pub(super) fn end(&mut self, since: u64, why: EndReason) {
-        debug_assert!(!matches!(self.standing, Standing::Calling(_)), "it was hung up");
+    pub(super) fn end(&mut self, since: u64, why: DisconnectReason) {
+        debug_assert!(!matches!(self.standing, ConnectionState::Calling(_)), "it was hung up");
         debug_assert!(self.since < since, "serial numbers grow");
         self.since = since;
         (self.peer, self.open) = (None, None);
         (self.ring_in, self.ring_out, self.process) = (None, None, None);
         (self.closed, self.called) = (None, None);
-        self.standing = Standing::Ended(why);
+        self.standing = ConnectionState::Ended(why);
     }
 }

@@ -5,7 +5,7 @@
 //! its own when it is accepted, or the other one's when that is confirmed. The other endpoint has a
 //! link of its own only when that has been answered, and gives it up for one that is confirmed
 //! before. So both take the same one, and what is recorded and sent again decides nothing.
-use super::doorstep::Verdict;
+use super::accept::Verdict;
 use super::{Links, Slot};
 use crate::link::callee::Callee;
 use crate::link::opening;

@@ -1,8 +1,8 @@
 //! Links that the port asks for, until it takes them.
-use super::super::opening::{self, Asked, Request};
+use super::super::opening::{self, OpenAttempt, Request};
 use super::{Arrived, Links, Slot};
 use crate::error::SetupError;
-use crate::error::tried::Tried;
+use crate::error::tried::AddressAttempt;
 use crate::net::routes::Way;
 use ayre_proto::link::open::Opening;
 use ayre_proto::refusal::Refusal;
@@ -27,7 +27,7 @@ impl Links {
     pub(super) fn ask_anew(&mut self, index: usize, request: Request, now: u64) {
         let (paths, whom) = (request.paths(), (request.number(), request.pass()));
         let ours = self.set_up(index, request.datagram_max, paths, whom);
-        let asked = Asked::new(ours, request, &self.identity.protection, now);
+        let asked = OpenAttempt::new(ours, request, &self.identity.protection, now);
         assert_eq!(asked.opener.ours().index as usize, index, "it says where it stands");
         self.put(index, Slot::Asked(Box::new(asked)));
     }
@@ -53,7 +53,7 @@ impl Links {
 
     /// Each address at which a link is asked for, and how the attempt there has gone so far.
     // spec: OPEN-32
-    pub(in crate::link) fn tried(&self, index: usize, now: u64) -> Vec<Tried> {
+    pub(in crate::link) fn tried(&self, index: usize, now: u64) -> Vec<AddressAttempt> {
         let request = match self.slots.get(index) {
             Some(Slot::Asked(asked)) => &asked.request,
             Some(Slot::Vain(request)) => request,
@@ -66,7 +66,7 @@ impl Links {
     }
 
     /// All such attempts, of all links that are asked for.
-    pub(in crate::link) fn tried_of_all(&self, now: u64) -> Vec<Tried> {
+    pub(in crate::link) fn tried_of_all(&self, now: u64) -> Vec<AddressAttempt> {
         (0..self.slots.len()).flat_map(|index| self.tried(index, now)).collect()
     }
 

@@ -2,7 +2,7 @@
 mod deadlines;
 
 use super::*;
-use crate::error::TriedOutcome;
+use crate::error::AttemptOutcome;
 use crate::link::drive::drive;
 use crate::link::handshake::JobKey;
 use crate::link::handshake::tests::curve_operations;
@@ -408,9 +408,9 @@ fn an_opener_tells_what_came_of_each_way() {
     assert_eq!(opener.outcome(index), Some(Opening::GivenUp));
     let tried = opener.tried(index, SECOND);
     let outcomes: Vec<_> = tried.iter().map(|tried| tried.outcome).collect();
-    let refused = TriedOutcome::Refused(Refusal::Key);
-    let unsent = TriedOutcome::NotSent(Errno::NETUNREACH);
-    assert_eq!(outcomes, [TriedOutcome::Nothing, refused, unsent, TriedOutcome::Nothing]);
+    let refused = AttemptOutcome::Refused(Refusal::Key);
+    let unsent = AttemptOutcome::NotSent(Errno::NETUNREACH);
+    assert_eq!(outcomes, [AttemptOutcome::Nothing, refused, unsent, AttemptOutcome::Nothing]);
     assert!(tried.iter().all(|tried| tried.opens > 3), "{tried:?}");
     assert_eq!(tried[0].time, Duration::from_secs(1));
 }
@@ -445,7 +445,7 @@ fn an_opener_of_which_nothing_is_heard_asks_again() {
     nonces.dedup();
     assert_eq!(nonces.len(), 3);
     let tried = opener.tried(index, now).remove(0);
-    assert_eq!((tried.outcome, tried.opens), (TriedOutcome::Answered, 3), "of all attempts");
+    assert_eq!((tried.outcome, tried.opens), (AttemptOutcome::Answered, 3), "of all attempts");
     let mut acceptor = acceptor(sealed());
     carry(&mut opener, &mut acceptor, now + SECOND);
     assert_eq!(opener.outcome(index), Some(Opening::Accepted));

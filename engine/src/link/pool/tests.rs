@@ -1,7 +1,9 @@
 //! What links have of a pool, whatever they do, and ports whose pools are too small for all.
 use super::*;
 use crate::link::NetOptions;
-use crate::{Config, Options, PeerId, Port, PostError, RegionOptions, RemoteRegion, Rights, Spin};
+use crate::{
+    Config, PeerId, Port, PostError, PostOptions, RegionOptions, RemoteRegion, Rights, Spin,
+};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -213,7 +215,7 @@ impl Client {
             return self.port.is_flushed(self.target.peer());
         }
         let content = Self::content(self.port.rank() as u64, self.put);
-        match self.port.put(&self.target, 0, &content, Options::new()) {
+        match self.port.put(&self.target, 0, &content, PostOptions::new()) {
             Ok(_) => self.put += 1,
             Err(PostError::Busy(_)) => {}
             Err(error) => panic!("{error}"),

@@ -1,6 +1,6 @@
 //! Frames of Ethernet, each with one datagram or a question: a packet socket on one interface.
 use super::ring::{Found, Ring};
-use super::{ETHERNET_BYTES, MAC_BYTES, Mac, sieve, sixth};
+use super::{ETHERNET_BYTES, MAC_BYTES, Mac, filter, sixth};
 use crate::net::datagram::{Inbox, NetCounters, Outbox};
 use crate::net::no_room::NoRoom;
 use crate::net::udp;
@@ -90,7 +90,7 @@ impl Frames {
         let Interface { link, mac, mask } = Interface::of(local.ip())?;
         let socket = open()?;
         udp::enlarge(&socket);
-        sieve::hear_only(&socket, local)?;
+        filter::hear_only(&socket, local)?;
         let ring = Ring::of(&socket)?;
         socket::bind(socket.as_raw_fd(), &link)?;
         Ok(Self {

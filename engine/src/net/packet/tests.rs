@@ -231,7 +231,7 @@ fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
 fn everybody_is_asked_and_then_who_has_answered_alone_is_sent_to() {
     let Some((mut here, mut there)) = pair_of_strangers() else { return };
     let to = there.local();
-    assert_eq!(Ears::default().question(to, 0, || 100).map(|(_, mac)| mac), Some(None));
+    assert_eq!(Reachability::default().question(to, 0, || 100).map(|(_, mac)| mac), Some(None));
     get_acquainted(&mut here, &mut there);
     get_acquainted(&mut there, &mut here);
     assert_eq!(

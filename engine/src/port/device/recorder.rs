@@ -136,7 +136,7 @@ mod tests {
     use crate::mem::region::RegionOptions;
     use crate::port::Port;
     use crate::port::config::Config;
-    use crate::port::options::Options;
+    use crate::port::options::PostOptions;
     use crate::settings::choice::Mode;
     use ayre_proto::command::Request;
     use ayre_proto::execute::Action;
@@ -158,7 +158,7 @@ mod tests {
         let to = far.peer(0).unwrap();
         far.share(to, &region, 0..len, Rights::all(), 1).unwrap();
         let remote = near.accept_region(PeerId(1), 1).unwrap();
-        near.put(&remote, 0, &vec![7; len][..], Options::new()).unwrap();
+        near.put(&remote, 0, &vec![7; len][..], PostOptions::new()).unwrap();
         near.flush(PeerId(1)).unwrap();
         let mut there = vec![0; len];
         region.read(0, &mut there);

@@ -1,7 +1,8 @@
 //! Variant `atomics`: a remote atomic addition into the owner's memory for each amount.
 
 use anyhow::Result;
-use ayre::{Atomic, AtomicOp, Options, Region, RegionOptions, RemoteRegion, Rights, Width};
+use ayre::memory::{Atomic, AtomicOp, Width};
+use ayre::{PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 
 use super::carrier::{Carrier, Sums};
 use super::exchange::Exchange;
@@ -46,7 +47,7 @@ impl Carrier for Atomics {
         let first = region.len() / 2 * self.exchange.parity() as u64;
         let offset = first + 8 * u64::from(to.index);
         let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: amount, compare: 0 };
-        process.post(region.peer(), |port| port.atomic(region, offset, add, Options::new()))?;
+        process.post(region.peer(), |port| port.atomic(region, offset, add, PostOptions::new()))?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! vertices, the targets of their edges. A message says beforehand how many there are.
 
 use anyhow::Result;
-use ayre::{Options, RegionOptions, Rights};
+use ayre::{PostOptions, RegionOptions, Rights};
 
 use super::part::Part;
 use super::process::{Process, Tag};
@@ -34,7 +34,7 @@ pub(crate) fn hand_out(process: &mut Process, graph: &Graph) -> Result<Part> {
         words::extend_u32(&mut bytes, targets);
         let peer = process.peer(other);
         let region = process.port.accept_region(peer, PART)?;
-        let options = Options::new().completer().tag(Tag::Setup as u32);
+        let options = PostOptions::new().completer().tag(Tag::Setup as u32);
         process.post(peer, |port| port.put(&region, 0, &bytes, options))?;
     }
     process.barrier()?;

@@ -11,7 +11,7 @@
 //! has a place for even and one for odd rounds.
 
 use anyhow::Result;
-use ayre::{Options, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::{PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 
 use super::carrier::Sums;
 use super::part::Part;
@@ -86,7 +86,7 @@ impl Exchange {
     pub(crate) fn run(&mut self, process: &mut Process, own: Sums) -> Result<Sums> {
         let parity = self.parity();
         let tag = [Tag::Even, Tag::Odd][parity];
-        let options = Options::new().completer().tag(tag as u32);
+        let options = PostOptions::new().completer().tag(tag as u32);
         for other in process.others() {
             let Some(End { to, outgoing, .. }) = &mut self.ends[other] else { continue };
             outgoing[..8].copy_from_slice(&own.pushed.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Bringing all ranks to process 0.
 
 use anyhow::Result;
-use ayre::{Options, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::{PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 
 use super::part::Part;
 use super::process::{Process, Tag};
@@ -48,7 +48,7 @@ impl Gather {
                 all = words::u64s(&bytes).collect();
             }
             Self::Follow(region) => {
-                let options = Options::new().completer().tag(Tag::Gathered as u32);
+                let options = PostOptions::new().completer().tag(Tag::Gathered as u32);
                 process.post(region.peer(), |port| port.put(region, 0, &bytes, options))?;
             }
         }

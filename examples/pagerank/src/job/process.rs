@@ -3,7 +3,8 @@
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use ayre::{Notification, PeerId, Port, PostError, Status};
+use ayre::error::Status;
+use ayre::{Notification, PeerId, Port, PostError};
 
 /// What a notification is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

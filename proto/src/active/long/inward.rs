@@ -1,6 +1,6 @@
 //! A receiver's end of the long messages of one peer.
 use super::{PART, Piece, is_landing};
-use crate::active::record::{Cause, Pulled};
+use crate::active::record::{DropCause, Pulled};
 use crate::lane::Malformed;
 use crate::ring::Reader;
 
@@ -20,7 +20,7 @@ pub struct Inward {
     is_wanted: bool,
     /// The message that is coming, or came last: whose it is, and why it is forgotten.
     id: u32,
-    dropped: Option<Cause>,
+    dropped: Option<DropCause>,
     /// Bytes that it still lacks.
     left: u64,
     /// What the sender is to be told of the one that was to be read.
@@ -42,11 +42,11 @@ pub fn cause_to_drop(
     takes: Option<u8>,
     arguments: &[u8],
     (total, longest): (u64, u64),
-) -> Option<Cause> {
+) -> Option<DropCause> {
     match takes {
-        None => Some(Cause::Unknown),
+        None => Some(DropCause::Unknown),
         Some(takes) if 8 * usize::from(takes) != arguments.len() || total > longest => {
-            Some(Cause::Malformed)
+            Some(DropCause::Malformed)
         }
         Some(_) => None,
     }
@@ -103,7 +103,12 @@ impl Inward {
     /// # Errors
     /// [`Malformed`] where another one is not whole, this one has no bytes, or there is no landing.
     // spec: AM-15
-    pub fn begin(&mut self, id: u32, total: u64, dropped: Option<Cause>) -> Result<(), Malformed> {
+    pub fn begin(
+        &mut self,
+        id: u32,
+        total: u64,
+        dropped: Option<DropCause>,
+    ) -> Result<(), Malformed> {
         if self.landing.is_none() || self.left > 0 || total == 0 {
             return Err(Malformed);
         }
@@ -132,7 +137,7 @@ impl Inward {
     }
 
     /// Whose the message is that is coming, or came last, and why it is forgotten.
-    pub const fn message(&self) -> (u32, Option<Cause>) {
+    pub const fn message(&self) -> (u32, Option<DropCause>) {
         (self.id, self.dropped)
     }
 
@@ -161,7 +166,7 @@ impl Inward {
         &mut self,
         id: u32,
         total: u64,
-        dropped: Option<Cause>,
+        dropped: Option<DropCause>,
     ) -> Result<(), Malformed> {
         if total == 0 || self.left > 0 || self.pulled.is_some() {
             return Err(Malformed);

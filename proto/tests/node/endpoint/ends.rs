@@ -3,7 +3,7 @@ use super::memory::Home;
 use super::oracle::{Message, Pattern, Placed};
 use super::ways::{Around, KEY, id};
 use super::world::{Posted, REGION, World, content};
-use ayre_proto::endpoint::{End, Received, TouchKind, Touched, What};
+use ayre_proto::endpoint::{Completion, CompletionKind, Received, RmaEvent, RmaKind};
 use ayre_proto::fault::Fault;
 
 /// Rounds after which a world is taken to hang.
@@ -11,8 +11,8 @@ const ROUNDS: u32 = 1_000_000;
 
 impl World {
     /// An end is told: it is what was expected.
-    pub(super) fn ended(&mut self, own: usize, end: End) {
-        if let What::Touched(touched) = end.what {
+    pub(super) fn ended(&mut self, own: usize, end: Completion) {
+        if let CompletionKind::RmaEvent(touched) = end.what {
             return self.on_touched(own, touched);
         }
         let place = &mut self.places[own];
@@ -20,14 +20,14 @@ impl World {
         let posted = posted.unwrap_or_else(|| panic!("{end:?} was not posted, or has ended"));
         let is_alive = |around: &Around, with: usize| around.wires[own][with].is_open;
         match (posted, end.what) {
-            (Posted::Send { to, lent }, What::Sent) => {
+            (Posted::Send { to, lent }, CompletionKind::Sent) => {
                 assert!(end.result.is_ok() || !is_alive(&self.around, to), "{end:?}");
                 lent.map(|address| self.around.lent.remove(&(own, address)));
             }
-            (Posted::Write { to }, What::Written) => {
+            (Posted::Write { to }, CompletionKind::Written) => {
                 assert!(end.result.is_ok() || !is_alive(&self.around, to), "{end:?}");
             }
-            (Posted::Read { from, into, expected, written }, What::Read) => {
+            (Posted::Read { from, into, expected, written }, CompletionKind::Read) => {
                 let is_short = into.borrow().len() <= 512;
                 let is_known = is_short || written == place.written[from];
                 if end.result.is_ok() && is_known {
@@ -35,13 +35,13 @@ impl World {
                 }
                 assert!(end.result.is_ok() || !is_alive(&self.around, from), "{end:?}");
             }
-            (Posted::Update { at, into, expected }, What::Updated) => {
+            (Posted::Update { at, into, expected }, CompletionKind::Updated) => {
                 if let (Some(into), Ok(())) = (into, end.result) {
                     assert_eq!(into.take(), expected.to_le_bytes(), "what was there before");
                 }
                 assert!(end.result.is_ok() || !is_alive(&self.around, at), "{end:?}");
             }
-            (Posted::Receive { into, placed, source, .. }, What::Cancelled) => {
+            (Posted::Receive { into, placed, source, .. }, CompletionKind::Cancelled) => {
                 assert_eq!(end.result, Ok(()));
                 // What it has taken before still comes.
                 if !placed.is_empty() {
@@ -49,7 +49,10 @@ impl World {
                     place.posted.insert(end.context, posted);
                 }
             }
-            (Posted::Receive { into, placed, source, is_over }, What::Received(received)) => {
+            (
+                Posted::Receive { into, placed, source, is_over },
+                CompletionKind::Received(received),
+            ) => {
                 self.on_received(own, end, (into, placed, source, is_over), received);
             }
             (posted, what) => panic!("{posted:?} ends as {what:?}"),
@@ -59,7 +62,7 @@ impl World {
     fn on_received(
         &mut self,
         own: usize,
-        end: End,
+        end: Completion,
         (into, mut placed, source, is_over): (Home, Vec<Placed>, Option<usize>, bool),
         received: Received,
     ) {
@@ -99,14 +102,14 @@ impl World {
         }
     }
 
-    fn on_touched(&mut self, own: usize, touched: Touched) {
-        let Touched { source, key, kind, len, data } = touched;
+    fn on_touched(&mut self, own: usize, touched: RmaEvent) {
+        let RmaEvent { source, key, kind, len, data } = touched;
         assert_eq!(key, KEY);
         assert!(self.around.wires[own].len() > source.index());
         match kind {
-            TouchKind::Wrote => assert_eq!(data, Some(len), "what came along"),
-            TouchKind::Updated | TouchKind::Fetched => assert_eq!(len, 8),
-            TouchKind::Read => assert!(len <= REGION as u64),
+            RmaKind::Wrote => assert_eq!(data, Some(len), "what came along"),
+            RmaKind::Updated | RmaKind::Fetched => assert_eq!(len, 8),
+            RmaKind::Read => assert!(len <= REGION as u64),
         }
         self.seen.touched += 1;
     }

@@ -6,7 +6,7 @@ use ayre_proto::endpoint::{Choice, Head, Memory, RemoteId, Ways};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
 use ayre_proto::ring::{Reader, Writer};
-use ayre_proto::touch::TOUCH_WORDS;
+use ayre_proto::rma::RMA_WORDS;
 use ayre_proto::units::{Rights, WindowClaim};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,7 +60,7 @@ impl Entry {
             word[..bytes.len()].copy_from_slice(bytes);
             u64::from_le_bytes(word)
         });
-        let mut words = [0; TOUCH_WORDS];
+        let mut words = [0; RMA_WORDS];
         for (word, value) in words.iter_mut().zip(self.words.iter().copied().chain(body)) {
             *word = value;
         }

@@ -6,11 +6,12 @@ use super::ways::{Around, BASE, Entry, KEY, NotPosted, id};
 use crate::dice::Dice;
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::endpoint::{
-    Head, Outgoing, Protocol, Receive, Received, Sent, Spot, Taken, Update, Write,
+    Head, OutgoingMessage, PostedReceive, Protocol, Received, RemoteAddress, RmaUpdate, RmaWrite,
+    Sent, Taken,
 };
 use ayre_proto::envelope::{AHEAD_MIN, Envelope, Record};
 use ayre_proto::fault::Fault;
-use ayre_proto::touch::Touch;
+use ayre_proto::rma::RmaRecord;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -196,7 +197,7 @@ impl World {
         let (context, cut) = (self.next_context(own), self.dice.below(3 * len + 1) as usize);
         let delivered = self.dice.below(3) == 0;
         let bytes = Buffer::of(content(&message, to), cut);
-        let outgoing = Outgoing { tag, data, bytes, context, delivered };
+        let outgoing = OutgoingMessage { tag, data, bytes, context, delivered };
         let before = self.around.last_address;
         let place = &mut self.places[own];
         let sent = place.protocol.send(&mut self.around.of(own), (id(to), to), &outgoing);
@@ -206,8 +207,8 @@ impl World {
             Ok(sent) => {
                 place.sent[to].push(message);
                 match sent {
-                    Sent::Gone => assert!(!delivered, "its end is to be told"),
-                    Sent::UnderWay => {
+                    Sent::Completed => assert!(!delivered, "its end is to be told"),
+                    Sent::Pending => {
                         place.posted.insert(context, Posted::Send { to, lent });
                     }
                 }
@@ -243,8 +244,13 @@ impl World {
         let context = self.next_context(own);
         let into: Home = Rc::new(RefCell::new(vec![0xee; len as usize]));
         let Pattern { source, tag } = pattern;
-        let receive =
-            Receive { source: source.map(id), tag, into: Buffer::at(&into, cut), context, many };
+        let receive = PostedReceive {
+            source: source.map(id),
+            tag,
+            into: Buffer::at(&into, cut),
+            context,
+            many,
+        };
         let place = &mut self.places[own];
         let posted = place.protocol.receive(receive, || self.around.of(own));
         assert_eq!(posted, Ok(()));
@@ -264,7 +270,7 @@ impl World {
         let inject = len <= AHEAD_MIN && self.dice.below(2) == 0;
         let cut = self.dice.below(2 * len as u64 + 1) as usize;
         let buffer = Buffer::of(bytes.clone(), cut);
-        let write = Write { bytes: buffer, data: Some(len as u64), context, inject };
+        let write = RmaWrite { bytes: buffer, data: Some(len as u64), context, inject };
         let place = &mut self.places[own];
         match place.protocol.write(&mut self.around.of(own), (to, spot(own, to, at)), &write) {
             Ok(_) => {
@@ -302,7 +308,7 @@ impl World {
         let operand = self.dice.below(1000);
         let tells = self.dice.below(2) == 0;
         let into: Option<Home> = tells.then(|| Rc::new(RefCell::new(vec![0; 8])));
-        let update = Update {
+        let update = RmaUpdate {
             op: Combine::Sum,
             number: Number::U64,
             operand: Buffer::of(operand.to_le_bytes().to_vec(), 0),
@@ -414,7 +420,7 @@ impl World {
     /// The message that the record at the head of a lane brings, or asks for.
     fn message_of(&self, own: usize, from: usize) -> Option<(Message, bool)> {
         let head = self.around.wires[from][own].lane.front()?.head();
-        if Touch::is_one(head.tag) {
+        if RmaRecord::is_one(head.tag) {
             return None;
         }
         let words = *head.words.first_chunk().expect("it is shorter");
@@ -426,7 +432,7 @@ impl World {
                 assert_eq!(envelope, Envelope { tag: message.tag, data: message.data });
                 Some((message, true))
             }
-            Record::Ask { .. } => Some((*next.expect("it was sent"), false)),
+            Record::Rts { .. } => Some((*next.expect("it was sent"), false)),
             _ => None,
         }
     }
@@ -487,7 +493,7 @@ impl World {
     }
 }
 
-fn spot(own: usize, remote: usize, at: usize) -> Spot {
+fn spot(own: usize, remote: usize, at: usize) -> RemoteAddress {
     let address = BASE + (own * REGION + at) as u64;
-    Spot { remote: id(remote), key: KEY, address }
+    RemoteAddress { remote: id(remote), key: KEY, address }
 }

@@ -5,7 +5,7 @@ use super::port::{Call, LEN, NOTHING, Port};
 use super::way::{Channel, Reply};
 use super::wish::{STALE, Wish, Wishes, keys};
 use crate::dice::Dice;
-use ayre_proto::deposit::Message;
+use ayre_proto::deposit::DepositMessage;
 use ayre_proto::execute::Action;
 use ayre_proto::fault::Status;
 use ayre_proto::limits::{NOTES_UNREAD_MAX, PENDING_MAX};
@@ -131,7 +131,7 @@ impl Pair {
     pub(crate) fn message(&mut self, own: usize) -> Result<(), Refused> {
         let keys = &self.sides[own].oracle.keys;
         let (posted, data) = Wishes { dice: &mut self.dice, keys }.message();
-        let Message { len, brings, asks, .. } = posted.message;
+        let DepositMessage { len, brings, asks, .. } = posted.message;
         let wanted = if brings { 0 } else { usize::from(len) };
         let replies = asks && self.dice.percent(50);
         let (credit, taken) = (self.credit(own), self.ports[1 - own].told.1);

@@ -2,7 +2,7 @@
 use super::way::{Channel, Lands, Lanes, Reply, Way};
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Carried, DATA_MAX, Form, Mask, Message};
+use ayre_proto::deposit::{Carried, DATA_MAX, DepositMessage, Form, Mask};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::Malformed;
@@ -322,7 +322,7 @@ impl OneWay {
         wanted: Option<usize>,
         reply: Option<(Reply, usize)>,
     ) -> Result<(usize, Ticket), Refused> {
-        let message = Message {
+        let message = DepositMessage {
             form: Form::Probe,
             operand,
             mask: Mask::ALL,

@@ -3,7 +3,7 @@ use super::port::{BASE, LEN, NOTHING};
 use crate::dice::Dice;
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Form, Instruction, Mask, Message};
+use ayre_proto::deposit::{DepositMessage, Form, Instruction, Mask};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Fault;
 use ayre_proto::notify::Classes;
@@ -121,7 +121,7 @@ impl Wishes<'_> {
         let (brings, asks) = (self.dice.percent(50), self.dice.percent(60));
         let len = if brings || asks { self.dice.below(1000) as u16 } else { 0 };
         let operand = self.dice.word();
-        let message = Message { form: nothing, operand, mask: Mask::ALL, len, brings, asks };
+        let message = DepositMessage { form: nothing, operand, mask: Mask::ALL, len, brings, asks };
         let (key, classes) = (self.key(), Classes::REQUESTER);
         let (tag, value) = (self.dice.word() as u32, self.dice.word());
         let posted = Posted { key, epoch: 0, classes, tag, value, message };

@@ -5,7 +5,7 @@ use super::super::{Held, Made, done, keep, nothing};
 use super::Messaging;
 use crate::engine::messenger::{Member, Started};
 use crate::messenger::{Groups, Owned, Recorded, Request, Values};
-use ayre::Number;
+use ayre::collective::Number;
 use ayre::collective::{Collective, Group, GroupError, Schedule, Summand};
 use zerocopy::IntoBytes;
 

@@ -4,17 +4,17 @@ use super::super::super::words::{Answer, Words, hex};
 use super::super::{Held, Made, done, keep, nothing};
 use super::{Messaging, run};
 use crate::messenger::{Entry, Flow, Hop, Stage, Streams};
-use ayre::stream::{End, Input, Name, PushError};
+use ayre::stream::{Input, PushError, StreamEnd, StreamName};
 
 fn stage_of(number: usize) -> impl FnMut(&mut Held, &mut dyn Flow, Input<'_>) + Send + 'static {
     move |held, flow, input| {
-        let Name { peer, number: own } = flow.name();
+        let StreamName { peer, number: own } = flow.name();
         let [a, b, c, d] = flow.arguments();
         let input = match input {
             Input::Item(item) => format!("item {}", hex(item)),
-            Input::End(End::Closed) => "closed".into(),
-            Input::End(End::Cut) => "cut".into(),
-            Input::End(End::Failed(why)) => format!("failed {}", failure(why)),
+            Input::End(StreamEnd::Closed) => "closed".into(),
+            Input::End(StreamEnd::Cut) => "cut".into(),
+            Input::End(StreamEnd::Failed(why)) => format!("failed {}", failure(why)),
         };
         let due = format!("{number} {} {own} {a} {b} {c} {d} {input}", peer.0);
         run(held, &due, |name, words| {
@@ -25,8 +25,8 @@ fn stage_of(number: usize) -> impl FnMut(&mut Held, &mut dyn Flow, Input<'_>) + 
     }
 }
 
-fn name(words: &mut Words<'_>) -> Name {
-    Name { peer: words.peer(), number: words.number() }
+fn name(words: &mut Words<'_>) -> StreamName {
+    StreamName { peer: words.peer(), number: words.number() }
 }
 
 /// A stage, whose name stays: the driver ends with the suite.

@@ -267,7 +267,7 @@ fn a_port_answers_with_the_mac_that_its_interface_has_now_and_knows_when_it_has_
         set("address del 10.9.0.1/24 dev eth0");
         set("address add 10.9.0.1/24 dev eth1");
         // The interface that has answered is gone: the next question goes where the address is.
-        here.ears = Ears::default();
+        here.ears = Reachability::default();
         get_acquainted(&mut here, &mut there);
         let later = 10_000 * MILLI;
         send_at(&mut here, later, there.local(), &[vec![2]]);

@@ -6,7 +6,7 @@ use crate::active::{Extension, LongHead, Messenger};
 use crate::mem::lane::Probe;
 use crate::mem::region::Region;
 use ayre_proto::active::long::Piece;
-use ayre_proto::active::record::Cause;
+use ayre_proto::active::record::DropCause;
 use ayre_proto::lane::Malformed;
 use ayre_proto::logical::{BACK, Back, CHANNEL, Due, Head, Start};
 use ayre_proto::units::PeerId;
@@ -125,9 +125,9 @@ impl<S> Messenger<S> {
         let arguments = self.arguments_of(source, id);
         let longest = self.out.longest();
         let dropped = match arguments {
-            None => Some(Cause::Unknown),
+            None => Some(DropCause::Unknown),
             Some(bytes) if total < bytes || total - bytes > longest as u64 => {
-                Some(Cause::Malformed)
+                Some(DropCause::Malformed)
             }
             Some(_) => None,
         };

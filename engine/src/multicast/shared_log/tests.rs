@@ -7,17 +7,17 @@ const ROOT: Member = Member(1 << 10);
 const GROUP: u32 = 300;
 
 /// A root's board, and a member's view of it.
-fn pair() -> ((Board, Port), (Reading, Port)) {
+fn pair() -> ((SharedLog, Port), (Reading, Port)) {
     let config = |number| Config::new().number(number);
     let (mut root, mut member) = Port::pair(config(0), config(1)).expect("two ports");
-    let board = Board::new(&mut root).expect("memory");
+    let board = SharedLog::new(&mut root).expect("memory");
     assert!(board.share(&mut root, GROUP, Member(1 | 1 << 10)));
     let region = member.accept_region(port_of(ROOT), name_of(GROUP)).expect("it was offered");
     let reading = Reading::new(ROOT, &region).expect("it is mapped");
     ((board, root), (reading, member))
 }
 
-impl Board {
+impl SharedLog {
     /// A ticket, and nothing that goes with it.
     pub(in super::super) fn scribble(&mut self, ticket: u64) {
         let line = line_of(ticket) as usize;
@@ -35,7 +35,7 @@ fn content(ticket: u64, len: usize) -> Vec<u8> {
 }
 
 /// Writes a message in three parts; false where it has no room.
-fn write(board: &mut Board, stable: u64, ticket: u64, len: usize) -> bool {
+fn write(board: &mut SharedLog, stable: u64, ticket: u64, len: usize) -> bool {
     let content = content(ticket, len);
     let (one, rest) = content.split_at(len.min(4));
     let (two, three) = rest.split_at(rest.len() / 3);

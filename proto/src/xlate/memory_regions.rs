@@ -1,15 +1,16 @@
-//! Windows: memory under keys that its owner's program chooses, at addresses as that says them.
+//! Memory regions of endpoints: memory under keys that its owner's program chooses, at addresses as
+//! that says them.
 use super::{contains, permits};
 use crate::fault::Fault;
 use crate::keyed::Keyed;
 use crate::units::{Rights, WindowClaim};
 
-/// Windows that are open at a time in a set.
+/// Memory regions that are open at a time in a set.
 // spec: ENV-21
-pub const WINDOWS_MAX: usize = 1 << 16;
+pub const MEMORY_REGIONS_MAX: usize = 1 << 16;
 /// Spans of a window.
 // spec: ENV-21
-pub const WINDOW_SPANS_MAX: usize = 16;
+pub const MEMORY_REGION_SPANS_MAX: usize = 16;
 
 /// What remotes see of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +28,9 @@ pub struct Exposure {
 pub enum ExposeError {
     /// There is one of this key.
     KeyTaken,
-    /// As many windows are open as may, [`WINDOWS_MAX`].
+    /// As many windows are open as may, [`MEMORY_REGIONS_MAX`].
     TooMany,
-    /// It has more than [`WINDOW_SPANS_MAX`] spans.
+    /// It has more than [`MEMORY_REGION_SPANS_MAX`] spans.
     TooManySpans,
     /// The address behind its last byte is beyond what an address can be.
     TooLong,
@@ -37,17 +38,17 @@ pub enum ExposeError {
 
 /// A set of windows, each with what its executor has behind it.
 #[derive(Debug)]
-pub struct Windows<M> {
+pub struct MemoryRegions<M> {
     open: Keyed<(Exposure, M)>,
 }
 
-impl<M> Default for Windows<M> {
+impl<M> Default for MemoryRegions<M> {
     fn default() -> Self {
         Self { open: Keyed::default() }
     }
 }
 
-impl<M> Windows<M> {
+impl<M> MemoryRegions<M> {
     /// Opens a window.
     ///
     /// # Errors
@@ -58,7 +59,7 @@ impl<M> Windows<M> {
         if self.open.contains_key(&key) {
             return Err(ExposeError::KeyTaken);
         }
-        if self.open.len() >= WINDOWS_MAX {
+        if self.open.len() >= MEMORY_REGIONS_MAX {
             return Err(ExposeError::TooMany);
         }
         let before = self.open.insert(key, (seen, memory));

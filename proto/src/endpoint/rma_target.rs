@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 
 /// What is kept of a remote's touching our windows.
 #[derive(Debug, Default)]
-pub(super) struct Toucher {
+pub(super) struct RmaTarget {
     /// Why the write that is coming in parts is refused.
     refused: Option<Fault>,
     /// Reads whose bytes have not all gone, the oldest first.
@@ -21,7 +21,7 @@ pub(super) struct Reading {
     pub(super) gone: u64,
 }
 
-impl Toucher {
+impl RmaTarget {
     /// Bytes of a write come, so many of it before them: why those are refused, if they are.
     pub(super) fn begin_part(&mut self, before: u64) -> Result<(), Fault> {
         if before == 0 {

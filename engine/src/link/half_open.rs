@@ -17,7 +17,7 @@ const _: () = assert!(EPOCH > Door::PATIENCE, "a cookie outlasts a half-open lin
 
 /// Links that a port is asked for and that are not confirmed.
 #[derive(Debug)]
-pub(crate) struct Entrance {
+pub(crate) struct HalfOpenTable {
     pub(crate) door: Door,
     /// By place.
     answers: Vec<Option<Answered>>,
@@ -38,7 +38,7 @@ pub(crate) struct Entrance {
     pub(crate) turned_away: Option<(SocketAddr, Unopened)>,
 }
 
-impl Entrance {
+impl HalfOpenTable {
     pub(crate) fn new(protection: &Protection, seed: u64, now: u64) -> Self {
         Self {
             door: Door::rack(now),
@@ -211,7 +211,7 @@ mod tests {
         let callee = Callee::new(called.fingerprint(), None, false);
         let called = Callee::own(called, None, false);
         let caller = Callee::own(caller, None, false);
-        let entrance = Entrance::new(&called.protection, 1, 0);
+        let entrance = HalfOpenTable::new(&called.protection, 1, 0);
         let open = open_in(own_name, &caller.protection, &callee);
         assert!(entrance.read(&open).is_ok());
         for name in [other_name, called.name, [0, 0]] {

@@ -4,7 +4,7 @@ use crate::link::Pumped;
 use crate::link::callee::Pass;
 use crate::link::carrier::{FarSide, Performer};
 use crate::link::drive::drive_frames;
-use crate::link::entrance::{self, Entrance};
+use crate::link::half_open::{self, HalfOpenTable};
 use crate::link::handshake::{self, Protection};
 use crate::link::link_end::{self, DATAGRAM_LEAST, LinkEnd};
 use crate::link::opening::{self, Introduction, NO_NUMBER, Refused, Unopened};
@@ -187,7 +187,7 @@ impl Links {
             None => u64::from(theirs.number),
         };
         let is_proved = self.entrance.is_proved(theirs.cookie, knock.from.to, now);
-        let (mark, host) = (entrance::mark(knock.payload), entrance::host_of(knock.from.to));
+        let (mark, host) = (half_open::mark(knock.payload), half_open::host_of(knock.from.to));
         Asker { opener, mark, host, is_proved }
     }
 
@@ -206,7 +206,7 @@ impl Links {
     // spec: OPEN-13
     fn judge_port(&mut self, theirs: &SetUp, is_believed: bool, now: u64) -> Verdict {
         let is_sought = self.seek(theirs, is_believed, now);
-        let Entrance { taken: Some(taken), gone, .. } = &self.entrance else {
+        let HalfOpenTable { taken: Some(taken), gone, .. } = &self.entrance else {
             return Verdict::Ignored;
         };
         let number = &theirs.number;

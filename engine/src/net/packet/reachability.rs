@@ -46,15 +46,15 @@ const _: () = assert!(AGAIN_NANOS < HEARS_NANOS, "an answer comes before the las
 
 /// What is known of other ports.
 #[derive(Debug, Default)]
-pub(super) struct Ears {
-    known: HashMap<SocketAddr, Ear>,
+pub(super) struct Reachability {
+    known: HashMap<SocketAddr, Neighbour>,
     /// From whom the last frame was taken, and until when that is so.
     taken: Option<(SocketAddr, Mac, u64)>,
 }
 
 /// What is known of one.
 #[derive(Debug)]
-struct Ear {
+struct Neighbour {
     /// What its answer must name.
     number: u64,
     /// The MAC that it has answered with, and when last.
@@ -70,7 +70,7 @@ struct Ear {
     longest: usize,
 }
 
-impl Ear {
+impl Neighbour {
     fn hears(&self, now: u64) -> Option<Mac> {
         let (mac, at) = self.heard?;
         (now.saturating_sub(at) < HEARS_NANOS).then_some(mac)
@@ -85,7 +85,7 @@ impl Ear {
     }
 }
 
-impl Ears {
+impl Reachability {
     /// Where a frame with a datagram of so many bytes goes to this port; none, if that is not known
     /// to hear it.
     // spec: NET-7
@@ -195,7 +195,7 @@ impl Ears {
         port: SocketAddr,
         now: u64,
         longest: impl FnOnce() -> usize,
-    ) -> Option<&mut Ear> {
+    ) -> Option<&mut Neighbour> {
         if self.known.len() >= EARS_MAX {
             self.known.retain(|_, ear| ear.hears(now).is_some());
         }
@@ -204,7 +204,7 @@ impl Ears {
         }
         let number = u64::from_le_bytes(crate::random::bytes());
         let (heard, asked, told, stream, pause) = (None, None, None, None, FIRST_NANOS);
-        let ear = Ear { number, heard, asked, told, stream, pause, longest: longest() };
+        let ear = Neighbour { number, heard, asked, told, stream, pause, longest: longest() };
         assert!(self.known.len() < EARS_MAX, "there is room for one more");
         Some(self.known.entry(port).or_insert(ear))
     }
@@ -220,11 +220,11 @@ mod tests {
         ([10, 0, 0, 1], number as u16).into()
     }
 
-    fn question(ears: &mut Ears, port: SocketAddr, now: u64) -> Option<(u64, Option<Mac>)> {
+    fn question(ears: &mut Reachability, port: SocketAddr, now: u64) -> Option<(u64, Option<Mac>)> {
         ears.question(port, now, || 1462)
     }
 
-    fn tell(ears: &mut Ears, port: SocketAddr, now: u64) {
+    fn tell(ears: &mut Reachability, port: SocketAddr, now: u64) {
         ears.on_told(port, now, || 1462);
     }
 
@@ -232,7 +232,7 @@ mod tests {
     // spec: NET-7, NET-14
     #[test]
     fn frames_are_taken_from_who_has_answered_and_go_to_who_was_answered() {
-        let mut ears = Ears::default();
+        let mut ears = Reachability::default();
         tell(&mut ears, port(1), 0);
         assert!(!ears.takes(port(1), MAC, 0), "it has not answered");
         let (number, _) = question(&mut ears, port(1), 0).expect("it was never asked");
@@ -255,7 +255,7 @@ mod tests {
     // spec: NET-7
     #[test]
     fn who_answers_hears_for_a_while_and_is_asked_again_before_it_is_over() {
-        let mut ears = Ears::default();
+        let mut ears = Reachability::default();
         let (number, mac) = question(&mut ears, port(1), 0).expect("it was never asked");
         tell(&mut ears, port(1), HEARS_NANOS / 2);
         assert_eq!((mac, ears.mac(port(1), 1462, 0)), (None, None));
@@ -277,7 +277,7 @@ mod tests {
     // spec: NET-7
     #[test]
     fn who_streams_is_answered_as_it_sends_until_they_are_over() {
-        let mut ears = Ears::default();
+        let mut ears = Reachability::default();
         for number in [1, 2] {
             let (question, _) = question(&mut ears, port(number), 0).expect("it was never asked");
             assert!(ears.on_answer(port(number), (question, MAC), 0));
@@ -293,7 +293,7 @@ mod tests {
     // spec: NET-7
     #[test]
     fn who_does_not_answer_is_asked_ever_less() {
-        let mut ears = Ears::default();
+        let mut ears = Reachability::default();
         let ends = [100_000_000, 60_000_000_000, 600_000_000_000];
         let mut now = 0;
         let asked = ends.map(|end| {
@@ -308,7 +308,7 @@ mod tests {
     // spec: NET-7
     #[test]
     fn nobody_answers_who_was_not_asked() {
-        let mut ears = Ears::default();
+        let mut ears = Reachability::default();
         ears.learn(port(1), 0, || 1462).expect("room").number = 7;
         assert!(!ears.on_answer(port(1), (7, MAC), 0));
         assert_eq!(ears.mac(port(1), 1462, 0), None);
@@ -317,7 +317,7 @@ mod tests {
     // spec: NET-7, LIM-1
     #[test]
     fn ports_that_are_remembered_are_bounded_and_those_that_hear_stay() {
-        let mut ears = Ears::default();
+        let mut ears = Reachability::default();
         for number in 0..3 * EARS_MAX {
             let (question, _) = question(&mut ears, port(number), 0).expect("others make room");
             if number == 7 {

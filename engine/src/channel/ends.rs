@@ -2,7 +2,7 @@
 use super::calls::ChannelOptions;
 use crate::active::outgoing::Outgoing;
 use ayre_proto::active::ARGUMENTS_MAX;
-use ayre_proto::active::record::Cause;
+use ayre_proto::active::record::DropCause;
 use ayre_proto::logical::{Inward, Outward};
 use ayre_proto::units::PeerId;
 use std::collections::{BTreeMap, VecDeque};
@@ -59,7 +59,7 @@ pub(super) struct Coming {
     pub(super) id: u32,
     pub(super) content: Vec<u8>,
     /// It is to nobody, or too long: its parts are taken and forgotten.
-    pub(super) dropped: Option<Cause>,
+    pub(super) dropped: Option<DropCause>,
 }
 
 impl Outgoing {

@@ -1,6 +1,6 @@
 //! What of ours touches remotes' windows, and has not been answered.
 use super::SHORT_MAX;
-use super::ends::{Context, End, What};
+use super::ends::{Completion, CompletionKind, Context};
 use super::ledger::Entry;
 use super::remote_id::RemoteId;
 use super::ways::Memory;
@@ -8,7 +8,7 @@ use crate::fault::Fault;
 
 /// Memory in a remote's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct RemoteAddress {
     /// Whose window it is.
     pub remote: RemoteId,
     /// The window's.
@@ -19,10 +19,10 @@ pub struct Spot {
 
 /// A write, a read or an update.
 #[derive(Debug)]
-pub(super) struct Touching<M> {
+pub(super) struct PendingRma<M> {
     to: RemoteId,
     context: Context,
-    what: What,
+    what: CompletionKind,
     stage: Stage<M>,
 }
 
@@ -39,7 +39,7 @@ enum Stage<M> {
 /// A write, part of which is still here.
 #[derive(Debug)]
 pub(super) struct Leaving<M> {
-    spot: Spot,
+    spot: RemoteAddress,
     bytes: Bytes<M>,
     data: Option<u64>,
     gone: usize,
@@ -76,7 +76,7 @@ impl<M: Memory> Bytes<M> {
 }
 
 impl<M: Memory> Leaving<M> {
-    pub(super) const fn spot(&self) -> Spot {
+    pub(super) const fn spot(&self) -> RemoteAddress {
         self.spot
     }
 
@@ -125,31 +125,41 @@ pub(super) fn key_of(name: u64) -> Option<usize> {
     (name & TOUCHING != 0).then_some((name ^ TOUCHING) as usize)
 }
 
-impl<M> Entry for Touching<M> {
+impl<M> Entry for PendingRma<M> {
     #[inline]
     fn to(&self) -> RemoteId {
         self.to
     }
 }
 
-impl<M: Memory> Touching<M> {
+impl<M: Memory> PendingRma<M> {
     /// A write that has gone.
     #[inline]
     pub(super) const fn written(to: RemoteId, context: Context) -> Self {
-        Self { to, context, what: What::Written, stage: Stage::Answer }
+        Self { to, context, what: CompletionKind::Written, stage: Stage::Answer }
     }
 
     /// A write of which nothing has gone.
-    pub(super) fn leaving(spot: Spot, bytes: M, data: Option<u64>, context: Context) -> Self {
+    pub(super) fn leaving(
+        spot: RemoteAddress,
+        bytes: M,
+        data: Option<u64>,
+        context: Context,
+    ) -> Self {
         let leaving = Leaving { spot, bytes: Bytes::Lent(bytes), data, gone: 0 };
         let stage = Stage::Leaving(leaving);
-        Self { to: spot.remote, context, what: What::Written, stage }
+        Self { to: spot.remote, context, what: CompletionKind::Written, stage }
     }
 
     /// A read or an update that has been asked for, and where its bytes go: only an answer comes
     /// where there are none.
     #[inline]
-    pub(super) fn asked(to: RemoteId, what: What, into: Option<M>, context: Context) -> Self {
+    pub(super) fn asked(
+        to: RemoteId,
+        what: CompletionKind,
+        into: Option<M>,
+        context: Context,
+    ) -> Self {
         let stage = match into {
             Some(into) if !into.is_empty() => Stage::Coming { into, got: 0 },
             _ => Stage::Answer,
@@ -219,7 +229,7 @@ impl<M: Memory> Touching<M> {
     }
 
     #[inline]
-    pub(super) const fn end(&self, result: Result<(), Fault>) -> End {
-        End { context: self.context, what: self.what, result }
+    pub(super) const fn end(&self, result: Result<(), Fault>) -> Completion {
+        Completion { context: self.context, what: self.what, result }
     }
 }

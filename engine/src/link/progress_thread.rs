@@ -1,7 +1,7 @@
 //! Keeps links alive while their port's program computes and polls nothing: peers would take it for
 //! dead, and what they send would be lost.
 use super::report::Owner;
-use super::window::Window;
+use super::stats_socket::StatsSocket;
 use super::{Pumped, Wire, lock};
 use crate::error::SetupError;
 use crate::mem::page::{OwnPage, Sleeper};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Who pumps a wire when nobody else has for a while.
 #[derive(Debug)]
-pub(crate) enum Keeper {
+pub(crate) enum ProgressThread {
     /// A thread of the port's own.
     Thread { stop: Arc<Stop>, thread: JoinHandle<()> },
     /// Whoever looks at the same simulation.
@@ -42,13 +42,13 @@ enum Woken {
 
 /// A wire that is pumped for a port whose program does not.
 #[derive(Debug)]
-pub(crate) struct Tended {
+pub(crate) struct Serviced {
     pub(crate) wire: Arc<OnceLock<Mutex<Wire>>>,
     pub(crate) page: Arc<OwnPage>,
     pub(crate) own_bell: Arc<Bell>,
 }
 
-impl Tend for Tended {
+impl Tend for Serviced {
     fn tend(&self) {
         let pumped = match self.wire.get().map(Mutex::try_lock) {
             Some(Ok(mut wire)) => wire.tend(),
@@ -63,7 +63,7 @@ impl Tend for Tended {
     }
 }
 
-impl Tended {
+impl Serviced {
     /// The port may have been about to wake for what is taken already.
     fn tell(&self, pumped: Pumped) {
         if pumped.any() && self.is_asleep() {
@@ -74,13 +74,13 @@ impl Tended {
 
 /// What a keeper's thread needs of the port.
 pub(crate) struct Kept {
-    pub(crate) tended: Tended,
+    pub(crate) tended: Serviced,
     pub(crate) owner: Owner,
     /// Where others look at the links, if there is a place for it.
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<StatsSocket>,
 }
 
-impl Keeper {
+impl ProgressThread {
     /// Looks at these intervals.
     // spec: WIRE-7
     pub(crate) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
@@ -97,7 +97,7 @@ impl Keeper {
 
     /// Whoever looks at the simulation where this seat is.
     // spec: NET-10
-    pub(crate) fn of_seat(seat: &Arc<Seat>, tended: Tended) -> Self {
+    pub(crate) fn of_seat(seat: &Arc<Seat>, tended: Serviced) -> Self {
         seat.tend(Arc::new(tended));
         Self::Simulation(seat.clone())
     }
@@ -144,7 +144,7 @@ impl Kept {
             tv_nsec: i64::from(interval.subsec_nanos()),
         };
         let stopped = PollFd::new(&stop.bell, PollFlags::IN);
-        let is_quiet = match self.window.as_mut().and_then(Window::watched) {
+        let is_quiet = match self.window.as_mut().and_then(StatsSocket::watched) {
             None => is_quiet(&mut [stopped], &timeout),
             Some(watched) => is_quiet(&mut [stopped, watched], &timeout),
         };

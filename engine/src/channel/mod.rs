@@ -10,7 +10,7 @@
 //! ```no_run
 //! use ayre::Port;
 //! use ayre::active::Messenger;
-//! use ayre::logical::ChannelOptions;
+//! use ayre::channel::ChannelOptions;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 2 -- program`

@@ -1,10 +1,10 @@
-//! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
-use super::ends::{Context, End, What};
+//! PendingRma remotes' windows: writes, reads and updates on their way out, and their answers.
+use super::ends::{Completion, CompletionKind, Context};
 use super::ledger::Entry;
+use super::remote_address::{PendingRma, RemoteAddress, key_of, name_of};
 use super::send::Sent;
 use super::streams::Stream;
 use super::take::Part;
-use super::touching::{Spot, Touching, key_of, name_of};
 use super::ways::{Memory, PartPlace, Ways};
 use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX, zeros};
 use crate::combine::{Combine, Number};
@@ -12,12 +12,12 @@ use crate::envelope::AHEAD_MIN;
 use crate::fault::Fault;
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;
-use crate::touch::{Calculation, Touch};
+use crate::rma::{Calculation, RmaRecord};
 use arrayvec::ArrayVec;
 
 /// A write to be posted.
 #[derive(Clone, Debug)]
-pub struct Write<M> {
+pub struct RmaWrite<M> {
     /// What is written.
     pub bytes: M,
     /// Immediate data for the target.
@@ -32,7 +32,7 @@ pub struct Write<M> {
 /// An update to be posted: each number in memory is combined with one of the operands. Nothing that
 /// touches the same windows by way of an endpoint comes in between.
 #[derive(Clone, Debug)]
-pub struct Update<M> {
+pub struct RmaUpdate<M> {
     /// What becomes of each number.
     pub op: Combine,
     /// What they are.
@@ -49,7 +49,7 @@ pub struct Update<M> {
     pub context: Context,
 }
 
-impl<M: Memory> Update<M> {
+impl<M: Memory> RmaUpdate<M> {
     fn calculation(&self) -> Result<Calculation, Fault> {
         let Self { op, number, operand, compare, result, .. } = self;
         let result_len = result.as_ref().map_or(0, M::len);
@@ -80,8 +80,8 @@ impl<M: Memory> Update<M> {
 
 impl<M: Memory + Clone> Protocol<M> {
     /// Writes to a window of a remote that is connected at this lane. Its end is told, as
-    /// [`What::Written`], when the target has done it or refused; what is returned says whether its
-    /// memory is needed until then.
+    /// [`CompletionKind::Written`], when the target has done it or refused; what is returned says
+    /// whether its memory is needed until then.
     ///
     /// # Errors
     /// What [`Ways::push`] says; [`Fault::NoMemory`] where as much is under way as may;
@@ -91,28 +91,28 @@ impl<M: Memory + Clone> Protocol<M> {
     pub fn write<W: Ways<Memory = M>>(
         &mut self,
         ways: &mut W,
-        (lane, to): (W::Lane, Spot),
-        write: &Write<M>,
+        (lane, to): (W::Lane, RemoteAddress),
+        write: &RmaWrite<M>,
     ) -> Result<Sent, W::Error> {
-        let Write { ref bytes, data, context, inject } = *write;
+        let RmaWrite { ref bytes, data, context, inject } = *write;
         if inject && bytes.len() > AHEAD_MIN {
             return Err(Fault::TooLong.into());
         }
         self.check_under_way()?;
-        let Spot { remote, key, address } = to;
+        let RemoteAddress { remote, key, address } = to;
         if bytes.len() <= SHORT_MAX
             && let Some(whole) = bytes.whole()
         {
             let id = name_of(self.touching.vacant_key());
-            let touch = Touch::WriteHere { key, address, id, before: 0, data };
+            let touch = RmaRecord::WriteHere { key, address, id, before: 0, data };
             push_touch(ways, lane, &touch, whole)?;
-            self.touching.insert(Touching::written(remote, context));
-            return Ok(Sent::Gone);
+            self.touching.insert(PendingRma::written(remote, context));
+            return Ok(Sent::Completed);
         }
-        let key = self.touching.insert(Touching::leaving(to, bytes.clone(), data, context));
+        let key = self.touching.insert(PendingRma::leaving(to, bytes.clone(), data, context));
         let any = self.push_write(ways, key, lane);
         if self.touching[key].left().is_none() {
-            return Ok(Sent::Gone);
+            return Ok(Sent::Completed);
         }
         if !any {
             self.touching.free(key);
@@ -126,11 +126,11 @@ impl<M: Memory + Clone> Protocol<M> {
         ways.hold_back(remote);
         self.streams.push(Stream::Write(key));
         ways.stir();
-        Ok(if inject { Sent::Gone } else { Sent::UnderWay })
+        Ok(if inject { Sent::Completed } else { Sent::Pending })
     }
 
     /// Updates numbers in a window of a remote that is connected at this lane. Its end is told as
-    /// [`What::Updated`]; its operands are the program's again at once.
+    /// [`CompletionKind::Updated`]; its operands are the program's again at once.
     ///
     /// # Errors
     /// As [`Protocol::write`]; [`Fault::Malformed`] where lengths do not agree or the operation is
@@ -140,14 +140,14 @@ impl<M: Memory + Clone> Protocol<M> {
     pub fn update<W: Ways<Memory = M>>(
         &mut self,
         ways: &mut W,
-        (lane, at): (W::Lane, Spot),
-        update: &Update<M>,
+        (lane, at): (W::Lane, RemoteAddress),
+        update: &RmaUpdate<M>,
     ) -> Result<(), W::Error> {
         let what = update.calculation()?;
         self.check_under_way()?;
-        let Spot { remote, key, address } = at;
+        let RemoteAddress { remote, key, address } = at;
         let id = name_of(self.touching.vacant_key());
-        let touch = Touch::Update { key, address, id, what, data: update.data };
+        let touch = RmaRecord::Update { key, address, id, what, data: update.data };
         match update.operand.whole() {
             Some(operand) if update.compare.is_empty() => {
                 push_touch(ways, lane, &touch, operand)?;
@@ -155,14 +155,14 @@ impl<M: Memory + Clone> Protocol<M> {
             _ => push_touch(ways, lane, &touch, &update.staged(&what))?,
         }
         let (into, context) = (update.result.clone(), update.context);
-        self.touching.insert(Touching::asked(remote, What::Updated, into, context));
+        self.touching.insert(PendingRma::asked(remote, CompletionKind::Updated, into, context));
         Ok(())
     }
 }
 
 impl<M: Memory> Protocol<M> {
     /// Reads a window of a remote that is connected at this lane, as much of it as there is room
-    /// for. Its end is told as [`What::Read`].
+    /// for. Its end is told as [`CompletionKind::Read`].
     ///
     /// # Errors
     /// As [`Protocol::write`].
@@ -171,16 +171,16 @@ impl<M: Memory> Protocol<M> {
     pub fn read<W: Ways<Memory = M>>(
         &mut self,
         ways: &mut W,
-        (lane, from): (W::Lane, Spot),
+        (lane, from): (W::Lane, RemoteAddress),
         into: M,
         context: Context,
     ) -> Result<(), W::Error> {
         self.check_under_way()?;
-        let Spot { remote, key, address } = from;
+        let RemoteAddress { remote, key, address } = from;
         let len = into.len() as u64;
         let id = name_of(self.touching.vacant_key());
-        push_touch(ways, lane, &Touch::Read { key, address, id, len }, &[])?;
-        self.touching.insert(Touching::asked(remote, What::Read, Some(into), context));
+        push_touch(ways, lane, &RmaRecord::Read { key, address, id, len }, &[])?;
+        self.touching.insert(PendingRma::asked(remote, CompletionKind::Read, Some(into), context));
         Ok(())
     }
 
@@ -223,12 +223,13 @@ impl<M: Memory> Protocol<M> {
     ) -> Option<bool> {
         let leaving = self.touching[key].left()?;
         let (len, left, before) = (leaving.len() as u64, leaving.left(), leaving.gone() as u64);
-        let (Spot { remote, key: window, address }, data) = (leaving.spot(), leaving.data());
+        let (RemoteAddress { remote, key: window, address }, data) =
+            (leaving.spot(), leaving.data());
         let mut staged = [0; SHORT_MAX];
         if left <= SHORT_MAX {
             leaving.read(&mut staged[..left]);
             let id = name_of(key);
-            let last = Touch::WriteHere { key: window, address, id, before, data };
+            let last = RmaRecord::WriteHere { key: window, address, id, before, data };
             push_touch(ways, lane, &last, &staged[..left]).ok()?;
             return Some(true);
         }
@@ -236,12 +237,12 @@ impl<M: Memory> Protocol<M> {
             ways.reserve(lane).ok()?;
             let piece = leaving.piece(PART_MAX.min(left).min(longest));
             let (count, place) = (piece.len() as u64, ways.write_ring(remote, piece)?);
-            let part = Touch::WritePart { key: window, address, len, before, count, place };
+            let part = RmaRecord::WritePart { key: window, address, len, before, count, place };
             push_touch(ways, lane, &part, &[]).ok()?;
             count as usize
         } else {
             leaving.read(&mut staged);
-            let part = Touch::WritePartHere { key: window, address, len, before };
+            let part = RmaRecord::WritePartHere { key: window, address, len, before };
             push_touch(ways, lane, &part, &staged).ok()?;
             SHORT_MAX
         };
@@ -254,7 +255,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         from: RemoteId,
         key: usize,
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> bool {
         let is_due = self.touching.get(key).is_some_and(|touching| touching.is_done_by(from));
         if is_due {
@@ -270,7 +271,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         from: RemoteId,
         (id, why): (u64, Fault),
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> bool {
         let Some(key) = key_of(id) else { return false };
         let is_due = self.touching.get(key).is_some_and(|touching| touching.is_refused_by(from));
@@ -288,7 +289,7 @@ impl<M: Memory> Protocol<M> {
         ways: &mut W,
         (lane, source): (W::Lane, RemoteId),
         (key, len, place): (usize, u64, PartPlace),
-        tell: &mut impl FnMut(End),
+        tell: &mut impl FnMut(Completion),
     ) -> Result<(), Malformed> {
         let answered = self.touching.get_mut(key).ok_or(Malformed)?;
         let (into, at, left) = answered.coming(source).ok_or(Malformed)?;
@@ -318,7 +319,7 @@ impl<M: Memory> Protocol<M> {
 fn push_touch<W: Ways>(
     ways: &mut W,
     lane: W::Lane,
-    touch: &Touch,
+    touch: &RmaRecord,
     bytes: &[u8],
 ) -> Result<(), W::Error> {
     let (tag, [a, b, c, d, e, f], words) = touch.encode();

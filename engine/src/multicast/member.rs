@@ -1,9 +1,9 @@
 //! The memberships of a messenger.
-use super::board::{Board, Reading};
 use super::causes::Causes;
 use super::content::{Buffer, Content, Kept};
 use super::due::Due;
 use super::names::{Names, is_nameless, port_of};
+use super::shared_log::{Reading, SharedLog};
 use crate::active::outgoing::{Outbound, Outgoing};
 use ayre_proto::group::{Answer, Group, Guest, Member, Options, View};
 use ayre_proto::units::PeerId;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// One membership.
 #[derive(Debug)]
-pub(super) struct Club {
+pub(super) struct GroupMember {
     pub(super) id: u32,
     pub(super) me: Member,
     /// Who is to get this one in, and the ports that were connected when it was asked; none once
@@ -20,7 +20,7 @@ pub(super) struct Club {
     pub(super) machine: Group<Kept>,
     pub(super) due: VecDeque<Due>,
     /// While it is the root of members of this host.
-    pub(super) board: Option<Board>,
+    pub(super) board: Option<SharedLog>,
     /// Of such a root.
     pub(super) reading: Option<Reading>,
     /// It is no member any more, or will not be one.
@@ -39,8 +39,8 @@ pub(super) struct Visit {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Clubs {
-    pub(super) list: Vec<Box<Club>>,
+pub(crate) struct GroupMembers {
+    pub(super) list: Vec<Box<GroupMember>>,
     pub(super) visit: Option<Visit>,
     /// Something is to be run.
     pub(super) has_due: bool,
@@ -55,11 +55,11 @@ pub(crate) struct Clubs {
     names: Names,
 }
 
-impl Clubs {
+impl GroupMembers {
     /// What holds between two calls.
     fn check(&self) {
         if cfg!(debug_assertions) {
-            let any = |is: fn(&Club) -> bool| self.list.iter().any(|club| is(club));
+            let any = |is: fn(&GroupMember) -> bool| self.list.iter().any(|club| is(club));
             debug_assert!(self.has_due || !any(|club| !club.due.is_empty()), "polls know of it");
             debug_assert!(self.has_boards || !any(|club| club.reading.is_some()), "and read them");
             let is_both = any(|club| club.board.is_some() && club.reading.is_some());
@@ -69,13 +69,13 @@ impl Clubs {
         }
     }
 
-    pub(super) fn find(&mut self, me: Member) -> Option<&mut Club> {
+    pub(super) fn find(&mut self, me: Member) -> Option<&mut GroupMember> {
         self.list.iter_mut().map(Box::as_mut).find(|club| club.me == me)
     }
 
     /// The membership that a message is for.
-    pub(super) fn addressed(&mut self, group: u32, to: Member) -> Option<&mut Club> {
-        let is_it = |club: &&mut Club| {
+    pub(super) fn addressed(&mut self, group: u32, to: Member) -> Option<&mut GroupMember> {
+        let is_it = |club: &&mut GroupMember| {
             club.id == group && !club.has_ended && (club.me == to || is_nameless(to))
         };
         self.list.iter_mut().map(Box::as_mut).find(is_it)
@@ -90,7 +90,7 @@ impl Clubs {
     }
 
     pub(super) fn forget(&mut self, me: Member) {
-        let is_over = |club: &mut Club| club.has_ended && club.due.is_empty();
+        let is_over = |club: &mut GroupMember| club.has_ended && club.due.is_empty();
         debug_assert!(self.find(me).is_none_or(is_over), "all of it was told");
         self.list.retain(|club| club.me != me);
         self.has_boards = self.list.iter().any(|club| club.reading.is_some());
@@ -110,7 +110,7 @@ impl Clubs {
     }
 }
 
-impl Outbound for Clubs {
+impl Outbound for GroupMembers {
     fn heed_peers(out: &mut Outgoing) -> bool {
         out.tell_of_deaths()
     }
@@ -122,14 +122,14 @@ impl Outbound for Clubs {
 
 impl Outgoing {
     #[inline(always)]
-    pub(super) fn clubs(&mut self) -> &mut Clubs {
+    pub(super) fn clubs(&mut self) -> &mut GroupMembers {
         self.outbound.as_mut()
     }
 
     /// A name for a member at this port.
     pub(super) fn new_name(&mut self) -> Member {
         let Self { outbound, port, .. } = self;
-        let clubs: &mut Clubs = outbound.as_mut();
+        let clubs: &mut GroupMembers = outbound.as_mut();
         clubs.names.next(port)
     }
 
@@ -171,7 +171,7 @@ impl Outgoing {
         let is_new = clubs.all(|club| club.me != me && club.id != id);
         debug_assert!(is_new, "a name is one member's, of one group");
         let (board, reading) = (None, None);
-        let club = Club { id, me, door, machine, due, board, reading, has_ended: false };
+        let club = GroupMember { id, me, door, machine, due, board, reading, has_ended: false };
         self.clubs().list.push(Box::new(club));
     }
 
@@ -183,7 +183,7 @@ impl Outgoing {
     ) -> Option<R> {
         let at = self.clubs().list.iter().position(|club| club.me == me && !club.has_ended)?;
         let mut club = self.clubs().list.swap_remove(at);
-        let Club { id, machine, due, board, reading, .. } = &mut *club;
+        let GroupMember { id, machine, due, board, reading, .. } = &mut *club;
         let mut causes = Causes::new(self, (*id, me), due);
         (causes.board, causes.reading) = (board.as_mut(), reading.as_ref());
         let result = act(machine, &mut causes);
@@ -247,7 +247,7 @@ impl Outgoing {
     // spec: GRP-15
     pub(super) fn was_told_dead(&self, member: Member) -> bool {
         let port = port_of(member);
-        let clubs: &Clubs = self.outbound.as_ref();
+        let clubs: &GroupMembers = self.outbound.as_ref();
         match clubs.gone.get(port.index()) {
             Some(gone) => *gone && !self.port.is_alive(port),
             None => self.port.connection(port).is_err(),

@@ -1,13 +1,13 @@
-//! Touching remotes' windows, and opening our own to them.
-use super::{Context, Endpoint, RemoteId, Update, Windows, Write};
+//! PendingRma remotes' windows, and opening our own to them.
+use super::{Context, MemoryRegions, RawEndpoint, RemoteId, RmaUpdate, RmaWrite};
 use crate::error::PostError;
 use crate::mem::span::Spans;
 use ayre_proto::combine::{Combine, Number};
-use ayre_proto::endpoint::{SHORT_MAX, Sent, Spot};
-use ayre_proto::touch::Calculation;
+use ayre_proto::endpoint::{RemoteAddress, SHORT_MAX, Sent};
+use ayre_proto::rma::Calculation;
 use ayre_proto::units::PeerId;
 
-impl Endpoint {
+impl RawEndpoint {
     /// Numbers of the longest update of such a kind.
     pub const fn update_max(op: Combine, number: Number) -> usize {
         Calculation::count_max(op, number)
@@ -18,43 +18,49 @@ impl Endpoint {
         SHORT_MAX
     }
 
-    /// Writes to a remote's window. Its end is told, as [`What::Written`](super::What::Written),
-    /// when the target has done it or refused; what is returned says whether its memory is needed
-    /// until then.
+    /// Writes to a remote's window. Its end is told, as
+    /// [`CompletionKind::Written`](super::raw::CompletionKind::Written), when the target has done
+    /// it or refused; what is returned says whether its memory is needed until then.
     ///
     /// What is posted to one endpoint, messages included, is done in the order of posting.
     ///
     /// # Errors
-    /// As [`Endpoint::send`]; [`Fault::TooLong`](crate::Fault::TooLong) for one that is to be
+    /// As [`RawEndpoint::send`]; [`Fault::TooLong`](crate::Fault::TooLong) for one that is to be
     /// injected and is too long for that.
     // spec: ENV-24, ENV-25
-    pub fn write(&mut self, to: Spot, write: &Write) -> Result<Sent, PostError> {
+    pub fn write(&mut self, to: RemoteAddress, write: &RmaWrite) -> Result<Sent, PostError> {
         let peer = self.way_to(to.remote)?;
         let (protocol, mut around) = self.parts();
         protocol.write(&mut around, (peer, to), write)
     }
 
     /// Reads a remote's window, as much of it as there is room for. Its end is told as
-    /// [`What::Read`](super::What::Read).
+    /// [`CompletionKind::Read`](super::raw::CompletionKind::Read).
     ///
     /// # Errors
-    /// As [`Endpoint::send`].
+    /// As [`RawEndpoint::send`].
     // spec: ENV-24, ENV-27
-    pub fn read(&mut self, from: Spot, into: Spans, context: Context) -> Result<(), PostError> {
+    pub fn read(
+        &mut self,
+        from: RemoteAddress,
+        into: Spans,
+        context: Context,
+    ) -> Result<(), PostError> {
         let peer = self.way_to(from.remote)?;
         let (protocol, mut around) = self.parts();
         protocol.read(&mut around, (peer, from), into, context)
     }
 
     /// Updates numbers in a remote's window. Its end is told as
-    /// [`What::Updated`](super::What::Updated); its operands are the program's again at once.
+    /// [`CompletionKind::Updated`](super::raw::CompletionKind::Updated); its operands are the
+    /// program's again at once.
     ///
     /// # Errors
-    /// As [`Endpoint::send`]; [`Fault::Malformed`](crate::Fault::Malformed) where lengths do not
+    /// As [`RawEndpoint::send`]; [`Fault::Malformed`](crate::Fault::Malformed) where lengths do not
     /// agree or the operation is not defined for such numbers,
-    /// [`Fault::TooLong`](crate::Fault::TooLong) beyond [`Endpoint::update_max`].
+    /// [`Fault::TooLong`](crate::Fault::TooLong) beyond [`RawEndpoint::update_max`].
     // spec: ENV-24, ENV-28
-    pub fn update(&mut self, at: Spot, update: &Update) -> Result<(), PostError> {
+    pub fn update(&mut self, at: RemoteAddress, update: &RmaUpdate) -> Result<(), PostError> {
         let peer = self.way_to(at.remote)?;
         let (protocol, mut around) = self.parts();
         protocol.update(&mut around, (peer, at), update)
@@ -70,7 +76,7 @@ impl Endpoint {
 
     /// Lets remotes touch these windows from now on, in place of those they could touch before;
     /// without any, each key is unknown.
-    pub fn share(&mut self, windows: &Windows) {
+    pub fn share(&mut self, windows: &MemoryRegions) {
         self.windows = Some(windows.clone());
     }
 }

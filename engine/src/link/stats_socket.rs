@@ -25,25 +25,25 @@ const NAMES_MAX: u64 = 16;
 
 /// Where a port can be looked at.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct StatsSocket {
     /// Where its socket has a file, and the name of that.
     file: Option<(Folder, String)>,
     socket: Descriptor,
-    visitor: Option<Visitor>,
+    visitor: Option<StatsClient>,
     /// Nobody could be let in: it makes a pause.
     pauses: bool,
 }
 
 /// Who has come, and what is left to be told.
 #[derive(Debug)]
-struct Visitor {
+struct StatsClient {
     socket: Descriptor,
     text: Vec<u8>,
     told: usize,
     until: Instant,
 }
 
-impl Window {
+impl StatsSocket {
     /// A window of this process's port of this identity; none where there is no place for it.
     // spec: WIRE-10
     pub(crate) fn open(identity: u64) -> Option<Self> {
@@ -88,7 +88,7 @@ impl Window {
         }
     }
 
-    fn admit(&mut self, report: impl FnOnce() -> WireReport) -> Option<Visitor> {
+    fn admit(&mut self, report: impl FnOnce() -> WireReport) -> Option<StatsClient> {
         debug_assert!(self.visitor.is_none(), "one looks at a time");
         let socket = match descriptor::accept(&self.socket, SocketFlags::NONBLOCK) {
             Ok(socket) => socket,
@@ -102,7 +102,7 @@ impl Window {
             return None;
         }
         let text = serde_json::to_vec(&report()).ok()?;
-        Some(Visitor { socket, text, told: 0, until: clock::now() + PATIENCE })
+        Some(StatsClient { socket, text, told: 0, until: clock::now() + PATIENCE })
     }
 }
 
@@ -134,7 +134,7 @@ fn name(folder: &Folder, socket: &Descriptor, (process, identity): (u32, u64)) -
     name
 }
 
-impl Drop for Window {
+impl Drop for StatsSocket {
     fn drop(&mut self) {
         if let Some((folder, name)) = &self.file {
             folder.remove(name);
@@ -142,7 +142,7 @@ impl Drop for Window {
     }
 }
 
-impl Visitor {
+impl StatsClient {
     /// Tells what he takes now. Whether that was all, or he is not worth waiting for.
     fn is_done(&mut self) -> bool {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn visit(window: &Window) -> Descriptor {
+    fn visit(window: &StatsSocket) -> Descriptor {
         let flags = SocketFlags::CLOEXEC;
         let kind = SocketType::STREAM;
         let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     // spec: WIRE-10
     #[test]
     fn who_takes_nothing_is_sent_away_and_the_next_one_gets_all() {
-        let mut window = Window::open(identity()).unwrap();
+        let mut window = StatsSocket::open(identity()).unwrap();
         let silent = visit(&window);
         let make = || report("a name ".repeat(LONG / 7));
         window.serve(make);
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_is_left_to_its_owner() {
         let identity = identity();
-        let [mut first, second] = [(); 2].map(|()| Window::open(identity).unwrap());
-        let name = |window: &Window| window.file.as_ref().unwrap().1.clone();
+        let [mut first, second] = [(); 2].map(|()| StatsSocket::open(identity).unwrap());
+        let name = |window: &StatsSocket| window.file.as_ref().unwrap().1.clone();
         assert_ne!(name(&first), name(&second));
         let _visitor = visit(&first);
         first.serve(|| report("first".to_owned()));
@@ -249,7 +249,7 @@ mod tests {
     // spec: WIRE-10
     #[test]
     fn a_window_without_a_file_is_found_by_its_user() {
-        let mut window = Window::open_unfiled(identity()).unwrap();
+        let mut window = StatsSocket::open_unfiled(identity()).unwrap();
         let make = || report("an endpoint".to_owned());
         std::thread::scope(|scope| {
             let looking = scope.spawn(|| wire_reports(Duration::from_secs(60)).unwrap());

@@ -20,7 +20,7 @@ use crate::limits::EAGER_MAX;
 use crate::units::Rights;
 
 /// Words of the longest head.
-pub const TOUCH_WORDS: usize = 6;
+pub const RMA_WORDS: usize = 6;
 
 /// What an update does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Calculation {
 
 /// What a record says. Everything in it is a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub enum RmaRecord {
     /// The last bytes of a write, or all of them; they follow.
     WriteHere {
         /// Of the window.
@@ -171,7 +171,7 @@ impl Calculation {
     }
 }
 
-impl Touch {
+impl RmaRecord {
     /// Whether a record of this tag is one of these, sound or not.
     #[inline(always)]
     pub const fn is_one(tag: u32) -> bool {
@@ -180,7 +180,7 @@ impl Touch {
 
     /// Tag of the lane's record, its head, and how many words of that count.
     // spec: ENV-1
-    pub const fn encode(&self) -> (u32, [u64; TOUCH_WORDS], usize) {
+    pub const fn encode(&self) -> (u32, [u64; RMA_WORDS], usize) {
         let (tag, head, words) = self.lay_out();
         debug_assert!(Self::is_one(tag), "what touches a window is known by its tag");
         debug_assert!(
@@ -191,7 +191,7 @@ impl Touch {
     }
 
     #[inline(always)]
-    const fn lay_out(&self) -> (u32, [u64; TOUCH_WORDS], usize) {
+    const fn lay_out(&self) -> (u32, [u64; RMA_WORDS], usize) {
         match *self {
             Self::WriteHere { key, address, id, before, data } => {
                 let (bit, last, words) = optional(data);
@@ -220,7 +220,7 @@ impl Touch {
     // spec: ENV-1, ENV-2
     pub const fn parse(
         tag: u32,
-        head: [u64; TOUCH_WORDS],
+        head: [u64; RMA_WORDS],
         len: usize,
     ) -> Result<(Self, usize), Malformed> {
         let [key, address, c, d, e, f] = head;

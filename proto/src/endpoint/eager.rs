@@ -5,19 +5,19 @@ use crate::ring::asking::Asking;
 /// How an endpoint of this host has taken messages that asked, of lengths between what always goes
 /// at once and what never does: by the ring, or read where they lie, which only it knows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ahead {
+pub(super) struct EagerPolicy {
     asking: Asking,
     /// Bytes of the longest that it takes so at all, as it has said.
     longest: usize,
 }
 
-impl Default for Ahead {
+impl Default for EagerPolicy {
     fn default() -> Self {
         Self { asking: Asking::default(), longest: LONG_MAX }
     }
 }
 
-impl Ahead {
+impl EagerPolicy {
     /// Bytes of the longest message that goes before it is wanted, while the ring has room: over a
     /// link nobody can read it where it lies.
     // spec: ENV-3

@@ -3,47 +3,47 @@ use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Span;
 use ayre_proto::units::{Rights, WindowClaim};
-use ayre_proto::xlate::windows::{self, Exposure};
+use ayre_proto::xlate::memory_regions::{self, Exposure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX};
+pub use memory_regions::{ExposeError, MEMORY_REGION_SPANS_MAX, MEMORY_REGIONS_MAX};
 
 /// Memory to be opened for remotes.
 ///
 /// Unlike that of a message, it may be read and written by others meanwhile, the program among
 /// them. Whoever made its spans has promised that they stay until the window is withdrawn.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct MemoryRegion {
     /// How remotes call it.
     pub key: u64,
     /// How they call its first byte.
     pub base: u64,
-    /// Up to [`WINDOW_SPANS_MAX`] ranges, one behind the other; may be read-only without
+    /// Up to [`MEMORY_REGION_SPANS_MAX`] ranges, one behind the other; may be read-only without
     /// [`Rights::WRITE`].
     pub memory: Vec<Span>,
     /// What they may do: [`Rights::READ`] and [`Rights::WRITE`] are about windows.
     pub rights: Rights,
 }
 
-/// Windows: memory that remotes may work on, by key. Clones are the same windows; several endpoints
-/// may share them.
+/// Memory regions: memory that remotes may work on, by key. Clones are the same windows; several
+/// endpoints may share them.
 #[derive(Clone, Debug)]
-pub struct Windows {
+pub struct MemoryRegions {
     /// Of sets beside each other: one lock, as their memory may be the same.
     sets: Arc<Mutex<Vec<Table>>>,
     own: usize,
 }
 
 /// What is open in a set.
-type Table = windows::Windows<Exposed>;
+type Table = memory_regions::MemoryRegions<Exposed>;
 
-impl Default for Windows {
+impl Default for MemoryRegions {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Windows {
+impl MemoryRegions {
     /// No windows.
     pub fn new() -> Self {
         Self { sets: Arc::new(Mutex::new(vec![Table::default()])), own: 0 }
@@ -64,9 +64,9 @@ impl Windows {
     /// # Errors
     /// See [`ExposeError`].
     // spec: ENV-21
-    pub fn expose(&self, window: Window) -> Result<(), ExposeError> {
-        let Window { key, base, memory, rights } = window;
-        if memory.len() > WINDOW_SPANS_MAX {
+    pub fn expose(&self, window: MemoryRegion) -> Result<(), ExposeError> {
+        let MemoryRegion { key, base, memory, rights } = window;
+        if memory.len() > MEMORY_REGION_SPANS_MAX {
             return Err(ExposeError::TooManySpans);
         }
         let memory = Exposed::new(memory).ok_or(ExposeError::TooLong)?;
@@ -109,15 +109,15 @@ mod tests {
         WindowClaim { key, address: 0, len: 1, rights: Rights::WRITE }
     }
 
-    fn open(windows: &Windows, key: u64) {
+    fn open(windows: &MemoryRegions, key: u64) {
         let memory = vec![Span::of_static(vec![0].leak())];
-        windows.expose(Window { key, base: 0, memory, rights: Rights::WRITE }).unwrap();
+        windows.expose(MemoryRegion { key, base: 0, memory, rights: Rights::WRITE }).unwrap();
     }
 
     // spec: ENV-21
     #[test]
     fn sets_beside_each_other_have_keys_of_their_own() {
-        let one = Windows::new();
+        let one = MemoryRegions::new();
         let other = one.beside();
         open(&one, 1);
         open(&other, 2);
@@ -129,12 +129,12 @@ mod tests {
     // spec: ENV-28
     #[test]
     fn nothing_is_done_to_a_set_while_something_is_to_one_beside_it() {
-        let one = Windows::new();
+        let one = MemoryRegions::new();
         let other = one.clone().beside();
         open(&one, 1);
-        let is_kept_off = |of: &Windows| of.sets.try_lock().is_err();
+        let is_kept_off = |of: &MemoryRegions| of.sets.try_lock().is_err();
         let during = one.perform(&claim(1), |_, _| is_kept_off(&other) && is_kept_off(&one));
         assert_eq!((during, is_kept_off(&other)), (Ok(true), false));
-        assert!(!is_kept_off(&Windows::new()));
+        assert!(!is_kept_off(&MemoryRegions::new()));
     }
 }

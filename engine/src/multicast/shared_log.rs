@@ -78,7 +78,7 @@ struct Reader {
 
 /// A root's board.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct SharedLog {
     region: Region,
     /// All others of a view, in the order in which they joined.
     readers: Vec<Reader>,
@@ -92,7 +92,7 @@ pub(super) struct Board {
     end: u64,
 }
 
-impl Board {
+impl SharedLog {
     pub(super) fn new(port: &mut Port) -> Option<Self> {
         let region = port.alloc(BYTES, RegionOptions::new()).ok()?;
         let (readers, long) = (Vec::new(), VecDeque::new());

@@ -1,0 +1,26 @@
+//! Memory of other processes: regions, puts, gets and atomics on them, notifications, locks.
+//!
+//! An owner allocates a region ([`Port::alloc`](crate::Port::alloc)) and shares a range of it with
+//! a peer, under a name and with rights ([`Port::share`](crate::Port::share)): that is a [`Grant`],
+//! which it can revoke. The peer accepts it as a [`RemoteRegion`](crate::RemoteRegion), and then
+//! works on it without the owner's program.
+//!
+//! | I want to | use |
+//! |---|---|
+//! | write or read remote memory | `Port::put`, `Port::get` |
+//! | write or read rows of a matrix | [`Strided`] |
+//! | take data from a registered region | [`LocalSlice`] |
+//! | count, exchange, compare and swap | `Port::atomic`, `Port::fetch` |
+//! | post several operations at once | [`Batch`] |
+//! | be told of ends and arrivals | [`Classes`] in the options, `Port::wait_notification` |
+//! | exclude other processes | [`Lock`] |
+pub use crate::mem::file::Pages;
+pub use crate::port::batch::Batch;
+pub use crate::port::capability::{Fenced, Grant};
+pub use crate::port::lock::{Lock, LockMode, try_epoch_step};
+pub use crate::port::ops::Strided;
+pub use crate::port::options::{GetDestination, LocalSlice, PutSource};
+pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+pub use ayre_proto::lock::EpochStep;
+pub use ayre_proto::notify::{Classes, Operation};
+pub use ayre_proto::units::{Key, Ticket};

@@ -1,6 +1,8 @@
 /* What an MPI program sees of its transport: one round of each measure, a line each: name, value,
  * unit. bench/mpi.sh runs rounds over several transports by turns and compares them.
  *
+ * With `sizes N...` two ranks exchange messages of these sizes only, as `ayre perf --report` has it.
+ *
  * Two ranks:  messages there and back, the shortest also in multiples of what a line of memory takes,
  *             if the ranks share any; messages in windows; puts, gets and fetch-and-ops on a window.
  * More ranks: barrier and allreduce. */
@@ -160,6 +162,19 @@ static void messages(void) {
     }
 }
 
+/* Messages of these sizes there and back, and in windows; few of the long ones. */
+static void each_of(int count, char **sizes) {
+    for (int i = 0; i < count; i++) {
+        size_t bytes = strtoul(sizes[i], NULL, 10);
+        if (bytes == 0 || bytes > LONGEST)
+            continue;
+        int often = bytes < 2048 ? 1000 : 5 + (1 << 22) / (int)(bytes + 16384);
+        report("one-way", bytes, seconds(there_and_back, bytes, often) / 2 * 1e6, "us");
+        double taken = seconds(many, bytes, 1 + often / WINDOW);
+        report("stream", bytes, (double)(WINDOW * bytes) / taken / 1e9, "GB/s");
+    }
+}
+
 /* Of memory that Open MPI has allocated, which ranks of one host may share, and of the program's. */
 static void one_sided(const char *const names[3], int is_own) {
     if (is_own)
@@ -188,7 +203,10 @@ int main(int argc, char **argv) {
     in = malloc(LONGEST);
     memset(out, 1, LONGEST);
     memset(in, 1, LONGEST);
-    if (argc > 1 && strcmp(argv[1], "one-sided") == 0) {
+    if (argc > 1 && strcmp(argv[1], "sizes") == 0) {
+        if (ranks == 2)
+            each_of(argc - 2, argv + 2);
+    } else if (argc > 1 && strcmp(argv[1], "one-sided") == 0) {
         one_sided((const char *const[]){"put", "get", "fetch-and-op"}, 0);
         one_sided((const char *const[]){"own-put", "own-get", "own-fetch-and-op"}, 1);
     } else {

@@ -61,6 +61,11 @@ impl Page {
         let _ = writeln!(self.body, "<h2>{}</h2>", escaped(heading));
     }
 
+    /// A paragraph.
+    pub(crate) fn text(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<p>{}</p>", escaped(text));
+    }
+
     /// A list of sentences.
     pub(crate) fn list<T: AsRef<str>>(&mut self, items: &[T]) {
         self.body += "<ul>\n";

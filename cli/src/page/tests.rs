@@ -42,6 +42,7 @@ fn bars() -> Chart {
 fn page() -> String {
     let mut page = Page::new(NASTY, NASTY);
     page.heading(NASTY);
+    page.text(NASTY);
     page.list(&[NASTY, "two"]);
     page.facts([(NASTY, NASTY)]);
     page.folded(NASTY, &plot().numbers);

@@ -22,6 +22,7 @@ mod names;
 mod net;
 mod ops;
 mod page;
+mod peers;
 mod raw;
 mod report;
 mod runner;
@@ -63,9 +64,15 @@ pub(crate) struct Args {
 
     /// Write a page for a browser, too: charts by size beside the limits, and the machine
     ///
-    /// The page is one file that fetches nothing.
+    /// The page is one file that fetches nothing. Where messages between two processes are
+    /// measured, it compares them with those of other libraries whose tools are installed:
+    /// ucx_perftest, fi_pingpong, and mpirun with mpicc. All run by turns, and take a minute more.
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     report: Option<PathBuf>,
+
+    /// Leave other libraries out of the page
+    #[arg(long, requires = "report")]
+    no_peers: bool,
 
     /// Repetitions of each figure [default: 31, quick: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -97,6 +104,10 @@ pub(crate) struct Args {
     /// The inherited descriptor of the memory that figures are kept in
     #[arg(long, value_name = "FD", hide = true)]
     kept_fd: Option<u32>,
+
+    /// Figures are kept, and not printed
+    #[arg(long, hide = true)]
+    unprinted: bool,
 }
 
 /// Who executes operations.
@@ -121,7 +132,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         return Ok(ExitCode::from(NOTHING));
     }
     if let Some(path) = &args.report {
-        // Who cannot write it shall hear of that before anything is measured.
+        // One that cannot be written is refused before anything is measured.
         let file = OpenOptions::new().append(true).create(true).open(path);
         file.with_context(|| format!("could not write {}", path.display()))?;
     }
@@ -149,7 +160,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 /// Draws what was measured.
 fn write_page(args: &Args, path: &FilePath, kept: &Kept) -> Result<()> {
-    let figures = kept.figures()?;
+    let mut figures = kept.figures()?;
     let is_network = args.net.is_on();
     let between = match (is_network, args.procs) {
         (true, _) => "ports of two hosts, as far as the network knows",
@@ -157,7 +168,14 @@ fn write_page(args: &Args, path: &FilePath, kept: &Kept) -> Result<()> {
         (false, None) => "two processes of this host, but where more ranks are named",
     };
     let mut page = page::begun();
+    let is_compared = !is_network && args.procs.is_none() && !args.no_peers;
+    let compared = (is_compared && peers::are_asked_for(args)).then(|| peers::compare(args));
+    let compared = compared.transpose()?;
+    if let Some(comparison) = &compared {
+        page::add_comparison(&mut page, comparison)?;
+    }
     page::add_figures(&mut page, &figures)?;
+    figures.extend(compared.into_iter().flat_map(|comparison| comparison.figures));
     page::add_machine(
         &mut page,
         &Setting { between, is_network, bind: args.bind.clone() },
@@ -239,7 +257,8 @@ impl Printer {
     fn new(args: &Args, side: &Side<'_>) -> Result<Self> {
         let kept = args.kept_fd.filter(|_| side.measures()).map(Kept::open).transpose()?;
         let kept = kept.map(|file| Report::new(file, Format::Json));
-        Ok(Self { report: side.measures().then(|| report(args)), kept, rows: 0 })
+        let is_printed = side.measures() && !args.unprinted;
+        Ok(Self { report: is_printed.then(|| report(args)), kept, rows: 0 })
     }
 
     fn print(&mut self, row: &Row) -> Result<()> {
@@ -251,7 +270,7 @@ impl Printer {
 
     /// Tells whoever started the ranks how many rows there were.
     fn end(self, side: &Side<'_>) {
-        if self.report.is_some() {
+        if side.measures() {
             side.tell_rows(self.rows);
         }
     }

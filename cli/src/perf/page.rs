@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::kept::Figure;
+use super::peers::{Compared, Comparison};
 use super::report::{human_size, three_digits};
 use crate::info;
 use crate::page::{Axis, Bar, Bars, Chart, Drawing, Page, Plot, Series, Shown, Table, Unit};
@@ -74,6 +75,52 @@ pub(super) fn add_figures(page: &mut Page, figures: &[Figure]) -> Result<()> {
     page.heading("All figures");
     page.folded(&format!("{} figures", figures.len()), &table(figures.iter()));
     Ok(())
+}
+
+/// Adds what other libraries have reached by turns with Ayre.
+pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison) -> Result<()> {
+    page.heading("Beside other libraries");
+    page.text(&format!(
+        "Messages between two processes of this host: {} rounds in which each library's own tool \
+         ran once, by turns with Ayre; the medians of the rounds. The tools do not count in quite \
+         the same way, so that a few per cent tell nothing.",
+        comparison.rounds
+    ));
+    let charts = [true, false].map(|is_latency| {
+        let own: Vec<_> =
+            comparison.series.iter().filter(|one| one.is_latency == is_latency).collect();
+        (!own.is_empty()).then(|| beside(&own, is_latency))
+    });
+    page.charts(&charts.into_iter().flatten().collect::<Vec<_>>())?;
+    page.facts(comparison.told.iter().map(|(name, told)| (name, told)));
+    Ok(())
+}
+
+/// Series of all libraries, and a table of them with the least and the greatest reading.
+fn beside(compared: &[&Compared], is_latency: bool) -> Chart {
+    let (title, name, unit) = match is_latency {
+        true => ("Latency of a message", "time of one way", Unit::Nanoseconds),
+        false => ("Bandwidth of messages in a row", "bytes a second", Unit::Bandwidth),
+    };
+    let mut numbers = Table::new(["series", "size", "median", "least", "greatest", "rounds"]);
+    let mut series = vec![];
+    // Limits last, so that the colours of the others do not depend on them.
+    let by_kind = [false, true].map(|kind| compared.iter().filter(move |one| one.is_limit == kind));
+    for one in by_kind.into_iter().flatten() {
+        let points: Vec<_> = one.medians().map(|(size, value)| (size as f64, value)).collect();
+        for ((size, value), readings) in one.medians().zip(one.readings.values()) {
+            let least = readings.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = readings.iter().copied().fold(0.0, f64::max);
+            let mut line = vec![one.name.clone(), Unit::Bytes.label(size as f64)];
+            line.extend([value, least, most].map(|value| unit.label(value)));
+            line.push(readings.len().to_string());
+            numbers.lines.push(line);
+        }
+        let shown = if one.is_limit { Shown::Limit } else { Shown::Line };
+        series.push(Series { name: one.name.clone(), shown, points });
+    }
+    let plot = Plot { x: Axis::new("bytes", Unit::Bytes), y: Axis::new(name, unit), series };
+    Chart { title: title.to_owned(), drawing: Drawing::Plot(plot), numbers }
 }
 
 /// Adds what the figures were taken on.

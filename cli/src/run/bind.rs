@@ -38,7 +38,7 @@ impl FromStr for Bind {
 
 impl Bind {
     /// The cores that ranks take in turn; empty when the scheduler decides.
-    pub(super) fn cores(&self) -> Result<Vec<usize>> {
+    pub(crate) fn cores(&self) -> Result<Vec<usize>> {
         match self {
             Self::None => Ok(Vec::new()),
             Self::Cores => {
@@ -54,12 +54,12 @@ impl Bind {
 ///
 /// A child inherits the binding of the thread that starts it, so that nothing need happen between
 /// fork and exec.
-pub(super) struct Pinned {
+pub(crate) struct Pinned {
     before: CpuSet,
 }
 
 impl Pinned {
-    pub(super) fn to(core: usize) -> Result<Self> {
+    pub(crate) fn to(core: usize) -> Result<Self> {
         let before = sched_getaffinity(None).context("asking for the usable cores")?;
         let mut only = CpuSet::new();
         only.set(core);

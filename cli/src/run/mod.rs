@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use self::bind::Bind;
+pub(crate) use self::bind::{Bind, Pinned};
 use self::crew::Local;
 use self::directory::JobDirectory;
 pub(crate) use self::hosts::serve;

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use roxmltree::{Document, ParsingOptions};
+
 /// Members of the planted group.
 const MEMBERS: usize = 6;
 /// Calls of its recording.
@@ -107,7 +109,10 @@ fn planted_links_are_found_and_no_others() {
     let files = plant(&folder);
     let plots = folder.0.join("plots");
     let arguments: Vec<_> = files.iter().map(|file| &**file).collect();
-    let text = found(&[&arguments[..], &["--plots", plots.to_str().unwrap()]].concat());
+    let html = folder.0.join("study.html");
+    let drawn = ["--plots", plots.to_str().unwrap(), "--html", html.to_str().unwrap()];
+    let text = found(&[&arguments[..], &drawn].concat());
+    check_page(&html);
     // The ranking: what is marked is of the planted links, all of it.
     let marked: BTreeSet<_> = text.lines().filter_map(|line| line.strip_prefix("* ")).collect();
     let names: BTreeSet<_> = marked.iter().map(|line| line.split(' ').next().unwrap()).collect();
@@ -138,6 +143,19 @@ fn planted_links_are_found_and_no_others() {
     for name in ["stars.svg", "loads.svg", "times.svg"] {
         check_plot(&plots.join(name));
     }
+}
+
+/// The page has what is printed.
+fn check_page(path: &Path) {
+    let text = fs::read_to_string(path).unwrap();
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(&text, options).unwrap();
+    let count =
+        |name: &str| document.descendants().filter(|node| node.tag_name().name() == name).count();
+    assert_eq!((count("figure"), count("table")), (2, 5));
+    // The planted links are slow in each of three ways, and all delayed calls are drawn.
+    assert!(text.contains("sent:1&gt;3 waiting:1&gt;3 sent:4&gt;0 waiting:4&gt;0"));
+    assert!(count("circle") > CALLS * 9 / 10, "{}", count("circle"));
 }
 
 /// Elements are closed, and nothing is drawn where nobody sees it.

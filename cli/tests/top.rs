@@ -139,6 +139,21 @@ fn tables_have_a_line_for_each_link() {
     }
 }
 
+// spec: WIRE-8
+#[test]
+fn a_page_has_the_links() {
+    let _ports = linked([71, 72], &NetOptions::plain());
+    let path = std::env::temp_dir().join(format!("ayre-top-{}.html", std::process::id()));
+    let told = ayre(&["top", "--interval", "0.05", "--html", path.to_str().unwrap()]);
+    let html = fs::read_to_string(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(told.is_empty(), "{told}");
+    for link in [": 71 to 72<", ": 72 to 71<"] {
+        assert!(html.contains(link), "{link} in {html}");
+    }
+    assert!(html.contains("<figcaption>Round trip</figcaption>"));
+}
+
 /// The words of the line that begins with these, in the table whose heads begin with those. A star
 /// is any word.
 fn row<'a>(text: &'a str, heads: &[&str], begins: &[&str]) -> Vec<&'a str> {

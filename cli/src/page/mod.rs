@@ -88,6 +88,11 @@ impl Page {
         self.body += "</dl>\n";
     }
 
+    /// A table that is seen at once.
+    pub(crate) fn table(&mut self, table: &Table) {
+        self.body += &table.html();
+    }
+
     /// A table that is seen when it is asked for.
     pub(crate) fn folded(&mut self, summary: &str, table: &Table) {
         self.body += &folded(summary, table);

@@ -51,6 +51,7 @@ impl Plot {
         let y = self.y.scale(points().map(|point| point.1));
         let mut chart = ChartBuilder::on(area)
             .margin_top(24)
+            .margin_left(8)
             .margin_right(36)
             .x_label_area_size(96)
             .y_label_area_size(176)

@@ -45,6 +45,7 @@ fn page() -> String {
     page.text(NASTY);
     page.list(&[NASTY, "two"]);
     page.facts([(NASTY, NASTY)]);
+    page.table(&plot().numbers);
     page.folded(NASTY, &plot().numbers);
     page.charts(&[plot(), bars()]).unwrap();
     page.html()
@@ -116,7 +117,7 @@ fn tables_have_the_cells_that_they_were_given() {
     let html = page();
     let document = parsed(&html);
     let tables = named(&document, "table");
-    assert_eq!(tables.len(), 3);
+    assert_eq!(tables.len(), 4);
     let cells = tables[0].descendants().filter(|node| node.tag_name().name() == "td");
     let cells: Vec<_> = cells.map(|cell| words(&cell)).collect();
     let told = NASTY.replace(['\u{1}', '\u{0}'], "");

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Draw plots as SVG into this folder
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// Write what is found as a page for a browser, too, which fetches nothing
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Studies recordings.
@@ -55,6 +58,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             std::fs::write(&path, drawing).with_context(|| path.display().to_string())?;
             text += &format!("drawn: {}\n", path.display());
         }
+    }
+    if let Some(path) = &args.html {
+        study.page(&all, &kind)?.write(path)?;
     }
     match io::stdout().write_all(text.as_bytes()) {
         // A reader such as `head` may have seen enough.

@@ -1,5 +1,7 @@
 //! A study as text and as plots.
 
+mod page;
+
 use std::fmt::Write;
 
 use super::cluster::{Cluster, clusters};

@@ -1,10 +1,12 @@
 //! `ayre top`: the links of this user's running processes, again and again, with what they did
 //! since the last look.
 
+mod page;
 mod rates;
 mod screen;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
@@ -24,6 +26,9 @@ pub(crate) struct Args {
     /// Look twice, print what happened in between, and end; so it is without a terminal
     #[arg(long)]
     once: bool,
+    /// Look twice, write what is seen as a page for a browser, which fetches nothing, and end
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Shows links until the user leaves.
@@ -31,19 +36,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!((0.05..=3600.0).contains(&args.interval), "an interval is 0.05 to 3600 seconds");
     let interval = Duration::from_secs_f64(args.interval);
     let is_watched = io::stdout().is_terminal() && io::stdin().is_terminal();
-    if args.once || !is_watched {
-        return once(interval);
+    if args.once || args.html.is_some() || !is_watched {
+        return once(interval, args.html.as_deref());
     }
     screen::run(interval)?;
     Ok(ExitCode::SUCCESS)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a rate is taken over a time")]
-fn once(interval: Duration) -> Result<ExitCode> {
+fn once(interval: Duration, html: Option<&Path>) -> Result<ExitCode> {
     let before = Sample::take(&look()?);
     sleep(interval);
     let seen = look()?;
     let traffic = Traffic::between(&before, &seen);
+    if let Some(path) = html {
+        page::page(&seen, &traffic)?.write(path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let text = format!("{}\n", traffic.summary) + &traffic.tables.text() + &remarks(&seen);
     match io::stdout().write_all(text.as_bytes()) {
         // A reader such as `head` may have seen enough.

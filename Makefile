@@ -21,7 +21,7 @@ check: ## Formatting, lints, tidiness, citations of the spec, documentation
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, instruction counts
-	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind
+	@scripts/deps.sh cargo cc chromium fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 
@@ -98,4 +98,4 @@ pairs: ## Run simulated networks twice by one seed, PAIRS=1000 of each kind, and
 	@PAIRS='$(PAIRS)' scripts/pairs.sh
 
 install-deps: ## Install what the targets above need, or say what is missing
-	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind
+	@scripts/deps.sh cargo cc chromium fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind

@@ -2,8 +2,9 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [fi_info] [hpcc] [ip] [lmp] [mpicc.openmpi] [mpiexec.hydra]
-#                        [mpirun.openmpi] [pw.x] [python3] [srun] [tshark] [valgrind] [xdlu]
+# usage: scripts/deps.sh [cargo] [cc] [chromium] [fi_info] [hpcc] [ip] [lmp] [mpicc.openmpi]
+#                        [mpiexec.hydra] [mpirun.openmpi] [pw.x] [python3] [srun] [tshark]
+#                        [valgrind] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -26,6 +27,7 @@ package_of() {
     case "$1" in
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
+    chromium) echo chromium ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
     hpcc) echo hpcc ;;
     ip) echo iproute2 ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# All tests, optimised but with assertions; the loom models; Wireshark's dissector; the instruction
-# counts.
+# All tests, optimised but with assertions; the loom models; Wireshark's dissector; the pages
+# of the tool in a browser; the instruction counts.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,4 +21,5 @@ step cargo test --workspace --profile checked --no-fail-fast
 )
 
 step scripts/dissect.sh
+step scripts/report.sh
 step cargo xtask instructions

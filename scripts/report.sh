@@ -1,0 +1,88 @@
+#!/bin/sh
+# Opens the pages of `ayre perf`, `ayre study` and `ayre top` in a browser as wide as a telephone
+# that finds no other host, and checks how it lays them out: nothing too wide, cut off, too small or
+# over each other. Needs chromium, and the tool as `make test` builds it.
+set -eu
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
+cd "$here/.."
+ayre="${CARGO_TARGET_DIR:-target}/checked/ayre"
+
+for tool in chromium "$ayre"; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "report: $tool is missing" >&2
+        exit 1
+    fi
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# A member's recording: one call in ten is slow, when much is sent over the link from 0 to 1.
+recording() {
+    awk 'BEGIN {
+        print "# ayre recording 1: member 0 of 1"
+        print "number\tbegin_ns\ttime_ns\tcollective\tschedule\tbytes\tsent:0>1\twaiting:0>1"
+        for (call = 0; call < 400; call++) {
+            load = call % 10 ? call % 7 : 200 + call % 13
+            time = 100000 + 3000 * load + call % 11
+            printf "%d\t0\t%d\tAllreduce\tDoubling\t1024\t%d\t%d\n", call, time, load, load / 3
+        }
+    }'
+}
+
+# What the browser says of a page: its second argument is 0 for dark surroundings, 1 for light ones.
+laid_out() {
+    # The page itself allows no program to run.
+    sed -e '/Content-Security-Policy/d; /default-src/d' "$1" | awk -v script="$here/report.js" '
+        /<\/body>/ {
+            print "<script>"
+            while ((getline line < script) > 0) print line
+            print "</script>"
+        }
+        { print }' >"$scratch/checked.html"
+    # No window of a browser is as narrow.
+    cat >"$scratch/telephone.html" <<'END'
+<!DOCTYPE html>
+<title>nothing</title>
+<iframe src="checked.html" style="width: 390px; height: 1200px; border: 0"></iframe>
+<script>addEventListener("message", told => { document.title = told.data; });</script>
+END
+    HOME="$scratch" timeout 60 chromium --headless --no-sandbox --disable-gpu --dump-dom \
+        --user-data-dir="$scratch/profile" --virtual-time-budget=5000 \
+        --host-resolver-rules="MAP * ~NOTFOUND" \
+        --blink-settings="preferredColorScheme=$2" \
+        "file://$scratch/telephone.html" 2>"$scratch/said" |
+        sed -n 's/.*<title>\(.*\)<\/title>.*/\1/p'
+}
+
+# The page, how many charts it has at least, dark or light, and the number of that.
+check() {
+    title=$(laid_out "$1" "$4")
+    charts=$(expr "$title" : '390 pixels, \([0-9]*\) charts, ' || true)
+    case "$title" in
+    *", $3: well") ;;
+    *) charts=0 ;;
+    esac
+    if [ "${charts:-0}" -lt "$2" ] || grep -qE '(src|href|url)[=(]' "$1"; then
+        echo "report: $1, $3: $title" >&2
+        [ -n "$title" ] || cat "$scratch/said" >&2
+        exit 1
+    fi
+    echo "report: ${1##*/}: $title"
+}
+
+"$ayre" perf --quick --reps 1 --op latency,bandwidth --no-peers --report "$scratch/perf.html" \
+    >/dev/null
+recording >"$scratch/recording.tsv"
+"$ayre" study "$scratch/recording.tsv" --html "$scratch/study.html" >/dev/null
+"$ayre" top --interval 0.05 --html "$scratch/top.html"
+
+check "$scratch/perf.html" 5 light 1
+check "$scratch/perf.html" 5 dark 0
+check "$scratch/study.html" 2 dark 0
+# There may be no link.
+title=$(laid_out "$scratch/top.html" 1)
+case "$title" in
+"390 pixels, "*": well") echo "report: top.html: $title" ;;
+*) echo "report: top.html: $title" >&2 && exit 1 ;;
+esac

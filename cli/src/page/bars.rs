@@ -75,7 +75,7 @@ impl Bars {
         if let Some((_, place)) = &self.mark {
             let beside = (0..self.bars.len()).map(|number| {
                 let ends = [at(*place, number, 0.5), at(*place, number, 0.94)];
-                PathElement::new(ends, canvas::line(colours::LIMIT))
+                PathElement::new(ends, canvas::line(colours::INK))
             });
             chart.draw_series(beside)?;
         }
@@ -93,7 +93,7 @@ impl Bars {
     pub(super) fn legend(&self) -> Vec<(String, String)> {
         let bars = (canvas::mark_of_patch(colours::of(0)), self.axis.name.clone());
         let mark = self.mark.iter();
-        let mark = mark.map(|(name, _)| (canvas::mark_of_line(colours::LIMIT), name.clone()));
+        let mark = mark.map(|(name, _)| (canvas::mark_of_line(colours::INK), name.clone()));
         let cut = self.bars.iter().any(|bar| self.is_cut(bar));
         let cut = cut.then(|| (canvas::mark_of_patch(colours::of(1)), CUT.to_owned()));
         [bars].into_iter().chain(mark).chain(cut).collect()

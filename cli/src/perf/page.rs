@@ -26,7 +26,8 @@ pub(super) struct Setting {
 /// What the page is to teach whoever has never seen one.
 const READING: [&str; 5] = [
     "Each figure stands beside a limit of this very machine: the shortest program that does as \
-     much without Ayre, measured by turns with it. The limit is the dashed grey line.",
+     much without Ayre, measured by turns with it. The limit is the dashed grey line, and the \
+     upright mark where there are bars.",
     "A latency is the time of one operation, most often of one way: lower is better, and no lower \
      than the limit. A bandwidth or a rate is how much goes in a second: higher is better.",
     "Both axes are logarithmic: each mark is several times the one before, so that small and large \

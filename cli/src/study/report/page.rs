@@ -22,7 +22,7 @@ const READING: [&str; 4] = [
     "Calls are short, medium or long, cut where their times part. A few long ones may take most of \
      the time.",
     "A correlation tells whether calls are slower while a link has more to do: 1 is always, 0 is \
-     never. Bars that end before the dashed line may be chance.",
+     never. Bars that end before the upright mark may be chance.",
     "sent:a>b is what member a sends to b during a call; waiting:a>b is what waits when it begins.",
 ];
 

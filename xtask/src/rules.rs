@@ -176,12 +176,6 @@ pub(crate) const RETIRED_PHRASES: &[(&str, &str)] = &[
     ("whomever", "the object"),
 ];
 
-/// Chapters whose sentences are still to be made plain.
-pub(crate) const NOT_YET_PLAIN: &[&str] = &[
-    "spec/49-collectives.md",
-    "spec/README.md",
-];
-
 /// Macros that state what must hold, in every build or in those with debug assertions.
 pub(crate) const ASSERTIONS: &[&str] =
     &["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"];

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::Finding;
-use crate::rules::{
-    GLOSSARY, NOT_YET_PLAIN, OPENINGS, REQUIREMENT_WORDS, RETIRED_PHRASES, SENTENCE_WORDS,
-};
+use crate::rules::{GLOSSARY, OPENINGS, REQUIREMENT_WORDS, RETIRED_PHRASES, SENTENCE_WORDS};
 use crate::tree::{Text, Tree};
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
@@ -14,9 +12,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
         if chapter.path == GLOSSARY {
             check_terms(chapter, findings);
         }
-        if !NOT_YET_PLAIN.contains(&chapter.path.as_str()) {
-            check_chapter(chapter, findings);
-        }
+        check_chapter(chapter, findings);
     }
 }
 
@@ -202,10 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn other_folders_and_files_that_wait_are_free() {
-        let files: Vec<_> =
-            NOT_YET_PLAIN.iter().chain(["docs/a.md"].iter()).map(|path| (*path, "What.")).collect();
-        assert!(found(check, &files).is_empty());
+    fn other_folders_are_free() {
+        assert!(found(check, &[("docs/a.md", "What.\n")]).is_empty());
+        assert_eq!(findings("What.\n").len(), 1);
     }
 
     #[test]

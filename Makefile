@@ -11,7 +11,7 @@ PAIRS ?= 1000
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
 	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	audit deb man install-deps
+	audit book deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 deb: ## Build a package for Debian; ARGS=try: install, use and remove it besides, as root
 	@scripts/deps.sh cargo cc $(if $(filter try,$(ARGS)),fi_info mpicc.openmpi mpirun.openmpi)
 	@scripts/deb.sh $(ARGS)
+
+book: ## Make a book of docs/, target/book/docs/index.html, with mdBook
+	@scripts/book.sh
 
 man: ## Write the pages of the manual to target/man
 	@scripts/deps.sh cargo cc

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_is_of_what_is_used() {
+    fn the_report_lists_only_used_features() {
         let text = Report::make().to_string();
         for name in ["kernel copies", "packet sockets", "UDP segmentation", "AES instructions"] {
             assert!(text.contains(name), "{name} is missing in {text}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_names_what_it_lacks() {
+    fn an_unavailable_path_names_its_missing_feature() {
         let memory = Probe { name: "memory", available: true, consequence: String::new() };
         let passing =
             Probe { name: "descriptor passing", available: true, consequence: String::new() };

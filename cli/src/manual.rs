@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_of_every_command_says_what_it_is() {
+    fn every_argument_of_every_command_has_a_help_text() {
         let mut tool = tool();
         tool.build();
         for command in tool.get_subcommands() {

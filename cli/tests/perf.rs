@@ -212,7 +212,7 @@ fn impossible_wishes_are_refused() {
 }
 
 #[test]
-fn a_wish_that_nothing_fits_is_told() {
+fn an_option_that_selects_no_measurement_is_refused() {
     for (wish, expected) in [
         (&["--op", "nothing-of-this-name"][..], "is called `nothing-of-this-name`; there are\n"),
         (&["--net", "--op", "active-bandwidth"], "`active-bandwidth` is not measured so, but by"),

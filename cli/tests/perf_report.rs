@@ -36,7 +36,7 @@ fn inside<'a>(node: &Node<'a, 'a>, name: &str) -> Vec<Node<'a, 'a>> {
 }
 
 #[test]
-fn what_is_printed_is_drawn() {
+fn the_page_shows_the_printed_figures() {
     let page = Page::new("perf");
     let path = page.0.to_str().unwrap();
     let how = ["--quick", "--reps", "1", "--json", "--op", "put-latency,fetch-add-latency"];

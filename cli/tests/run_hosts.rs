@@ -180,7 +180,7 @@ fn a_missing_agent_is_named() {
 }
 
 #[test]
-fn who_is_no_agent_is_not_believed() {
+fn an_invalid_agent_greeting_ends_the_job() {
     let version = env!("CARGO_PKG_VERSION");
     let greeting = format!("echo ayre agent {version}");
     for (says, expected) in [
@@ -226,7 +226,7 @@ fn lines_of_several_hosts_never_mix() {
 }
 
 #[test]
-fn ranks_notice_that_nobody_reads_their_output() {
+fn ranks_get_a_broken_pipe_when_their_output_is_not_read() {
     let hosts = Hosts::new(&["a", "b"]);
     // Without a reader `yes` ends, by a signal; what it says of itself is read still.
     let script = "trap '' PIPE; yes; echo no reader $AYRE_RANK >&2";
@@ -242,7 +242,7 @@ fn ranks_notice_that_nobody_reads_their_output() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_does_not_keep_a_job_from_being_killed() {
+fn a_job_can_be_killed_while_its_output_is_not_read() {
     let hosts = Hosts::new(&["a"]);
     let script = "trap '' INT TERM; echo - $$ $PPID; yes";
     let mut job = Running::start(hosts.launcher(&["--hosts", "a", "--grace", "0"], script));
@@ -255,7 +255,7 @@ fn a_reader_that_takes_nothing_does_not_keep_a_job_from_being_killed() {
 }
 
 #[test]
-fn input_is_for_nobody() {
+fn ranks_of_several_hosts_get_empty_standard_input() {
     let hosts = Hosts::new(&["a", "b"]);
     let output = hosts.job(&["--hosts", "a,b"], "cat; echo end");
     assert_eq!(output.stdout, b"end\nend\n");
@@ -298,7 +298,7 @@ fn an_allocation_of_slurm_gives_hosts_and_ranks() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_host_options_are_refused() {
     let hosts = Hosts::new(&["a", "b"]);
     for (options, expected) in [
         (&["--hosts", "a,a"][..], "a is named twice: write a:slots"),
@@ -320,7 +320,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn an_agent_believes_nothing_that_makes_no_sense() {
+fn an_agent_refuses_malformed_orders() {
     use std::io::Write;
     for orders in
         [&b"\xff\xff\xff\xff"[..], b"\x01\x00\x00\x00\x09\n", b"\x01\x00\x00\x00\x05\n", b"\x09"]

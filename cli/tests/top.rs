@@ -170,7 +170,7 @@ fn row<'a>(text: &'a str, heads: &[&str], begins: &[&str]) -> Vec<&'a str> {
 
 // spec: WIRE-10
 #[test]
-fn windows_go_with_their_ports_and_what_the_dead_left_is_removed() {
+fn stats_sockets_of_closed_and_dead_ports_are_removed() {
     let ports = linked([41, 42], &NetOptions::plain());
     let folder_mode = fs::symlink_metadata(folder()).unwrap();
     assert_eq!(folder_mode.mode() & 0o170_777, 0o040_700, "a folder of one user");
@@ -195,7 +195,7 @@ fn windows_go_with_their_ports_and_what_the_dead_left_is_removed() {
 
 // spec: WIRE-10
 #[test]
-fn who_takes_nothing_holds_up_nobody_else_for_long() {
+fn a_silent_reader_of_statistics_does_not_delay_others() {
     let numbers = [51, 52];
     let mut ports = linked(numbers, &NetOptions::plain());
     let mine: Vec<_> = windows();

@@ -79,7 +79,7 @@ fn the_file_in_effect_is_shown_and_taken_away() {
 
 // spec: INJ-3, INJ-5
 #[test]
-fn what_is_measured_is_stored() {
+fn measured_tunings_are_stored() {
     let user = User::new("measured");
     let shown = user.says(&["tune", "--quick"], None);
     let stored = fs::read_to_string(user.file()).unwrap();

@@ -93,7 +93,7 @@ pub(crate) fn bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
 /// Arguments and payloads of all sizes arrive whole, once, and in the order of sending: short ones
 /// do not overtake long ones.
 // spec: AM-5, AM-12, AM-13
-pub fn handlers_get_what_was_sent<F: Messengers>(fabric: F) {
+pub fn handlers_receive_all_arguments_and_payloads_in_order<F: Messengers>(fabric: F) {
     let mut ends = Ends::<F, Seen>::open(fabric);
     let none = ends.far.register::<0>("none", keep::<0>).expect("a new name");
     let one = ends.far.register::<1>("one", keep::<1>).expect("a new name");
@@ -310,7 +310,7 @@ pub fn a_flush_ends<F: Messengers>(fabric: F) {
 
 /// Both ends ask more than the lanes hold, and each question has an answer.
 // spec: AM-8, AM-9
-pub fn floods_get_on<F: Messengers>(fabric: F) {
+pub fn all_peers_progress_while_all_flood<F: Messengers>(fabric: F) {
     const ASKED: u64 = 4000;
     let ends = Ends::<F, u64>::open(fabric);
     let Ends { near, far, near_id, far_id, .. } = ends;
@@ -340,7 +340,7 @@ pub fn floods_get_on<F: Messengers>(fabric: F) {
 
 /// A destination that takes nothing leaves room for what others are owed.
 // spec: AM-8
-pub fn who_takes_nothing_leaves_room<F: Messengers>(fabric: F) {
+pub fn a_peer_that_reads_nothing_does_not_take_the_room_of_others<F: Messengers>(fabric: F) {
     let mut crowd = Crowd::open(fabric, 2);
     let (lazy, eager) = (crowd.ids()[0], crowd.ids()[1]);
     let spare = fabric.open(40);
@@ -416,7 +416,7 @@ pub fn memory_comes_before_the_handler<F: Messengers>(fabric: F) {
 
 /// A sync has run what was sent before by who goes at once, short or long.
 // spec: AM-4, AM-11
-pub fn a_sync_runs_what_came_before<F: Messengers>(fabric: F) {
+pub fn a_sync_runs_all_messages_sent_before_it<F: Messengers>(fabric: F) {
     for round in 0..30 {
         let ends = Ends::<F, Seen>::open(fabric);
         let Ends { mut near, mut far, far_id, .. } = ends;
@@ -460,7 +460,7 @@ pub fn a_sync_ends_when_others_leave<F: Messengers>(fabric: F) {
 
 /// What had come of a dead peer is run; nobody waits for the rest.
 // spec: AM-11
-pub fn death_drops_what_is_not_whole<F: Messengers>(fabric: F) {
+pub fn a_death_drops_incomplete_messages<F: Messengers>(fabric: F) {
     let mut ends = Ends::<F, Seen>::open(fabric);
     let far = ends.far_id;
     let heard = ends.near.register::<0>("heard", keep::<0>).expect("a new name");

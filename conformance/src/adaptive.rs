@@ -150,7 +150,7 @@ pub fn a_busy_link_is_avoided<F: Messengers>(fabric: F) {
 
 /// Who begins to adapt tells at once what its links are loaded with, and waits until all have.
 // spec: COLL-17
-pub fn who_begins_to_adapt_tells_at_once<F: Messengers>(fabric: F) {
+pub fn a_member_that_begins_to_adapt_announces_its_link_loads_at_once<F: Messengers>(fabric: F) {
     let found = all(fabric, MEMBERS, |member, own| {
         let state = &mut Vec::new();
         let (group, (_region, remote)) = begin::<F>(member, state, (own, 1));
@@ -174,7 +174,7 @@ pub fn who_begins_to_adapt_tells_at_once<F: Messengers>(fabric: F) {
 
 /// What has come before a call begins is not counted as sent in it.
 // spec: COLL-18
-pub fn what_went_before_is_not_of_the_call<F: Messengers>(fabric: F) {
+pub fn a_recording_counts_only_bytes_sent_during_the_call<F: Messengers>(fabric: F) {
     all(fabric, MEMBERS, |member, own| {
         let state = &mut Vec::new();
         let (group, (_region, remote)) = begin::<F>(member, state, (own, 8));

@@ -60,7 +60,7 @@ pub fn a_batch_is_posted_in_order<F: Fabric>(fabric: F) {
 
 /// What is prepared has no effect before the batch is posted, and none if it never is.
 // spec: BATCH-1
-pub fn an_unposted_batch_does_nothing<F: Fabric>(fabric: F) {
+pub fn a_prepared_batch_has_no_effect_before_it_is_posted<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let data = pattern(17, 64);

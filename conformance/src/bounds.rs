@@ -37,7 +37,7 @@ fn words<P: Port>(port: &mut P, remote: &P::RemoteRegion, at: u64) -> [Fault; 3]
 
 /// An operation that exceeds its capability is refused by the call, and has no effect anywhere.
 // spec: CAP-5, CAP-2, POST-1, POST-2, ERR-1, ERR-4
-pub fn what_exceeds_a_capability_is_refused<F: Fabric>(fabric: F) {
+pub fn an_operation_that_exceeds_its_capability_is_refused<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(4096);
     let before = pattern(9, 4096);
@@ -59,7 +59,7 @@ pub fn what_exceeds_a_capability_is_refused<F: Fabric>(fabric: F) {
 
 /// A capability of a part reaches that part; offsets count from its start.
 // spec: CAP-1, CAP-2, REG-3
-pub fn a_part_is_all_that_is_granted<F: Fabric>(fabric: F) {
+pub fn a_capability_covers_only_the_granted_range<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { region, .. } = world.memory(4096);
     let mut expected = pattern(10, 4096);

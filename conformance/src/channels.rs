@@ -99,7 +99,7 @@ pub fn messages_arrive_by_all_channels<F: Messengers>(fabric: F) {
 
 /// What nobody takes fills its window and its queue; other channels, and what goes by none, go on.
 // spec: CHAN-3, CHAN-4, CHAN-5, CHAN-11
-pub fn a_full_channel_delays_nobody<F: Messengers>(fabric: F) {
+pub fn a_full_channel_does_not_delay_other_channels<F: Messengers>(fabric: F) {
     let mut ends = ends(fabric);
     ends.near.open_channel(1, ChannelOptions::new().priority(7).room(100_000)).expect("sound");
     ends.far.hold(channel(1));
@@ -149,7 +149,7 @@ fn run_at_once<F: Messengers>(ends: &mut Ends<F, Seen>, by: &[u8], each: u64) {
 
 /// By priority, of what has come.
 // spec: CHAN-6
-pub fn what_is_urgent_goes_first<F: Messengers>(fabric: F) {
+pub fn a_channel_of_higher_priority_is_run_first<F: Messengers>(fabric: F) {
     let mut ends = ends(fabric);
     for (number, priority) in [(1, 0), (2, 7), (3, 3)] {
         ends.far.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
@@ -161,7 +161,7 @@ pub fn what_is_urgent_goes_first<F: Messengers>(fabric: F) {
 
 /// By weight, within a turn.
 // spec: CHAN-6
-pub fn weights_are_shares<F: Messengers>(fabric: F) {
+pub fn channels_of_one_priority_share_by_weight<F: Messengers>(fabric: F) {
     let mut ends = ends(fabric);
     for (number, weight) in [(1, 1), (2, 3)] {
         ends.far.open_channel(number, ChannelOptions::new().weight(weight)).expect("sound");
@@ -212,7 +212,7 @@ pub fn one_channel_is_polled<F: Messengers>(fabric: F) {
 
 /// However much waits by channels.
 // spec: CHAN-5
-pub fn what_goes_by_no_channel_has_its_turn<F: Messengers>(fabric: F) {
+pub fn messages_without_a_channel_are_run_beside_full_channels<F: Messengers>(fabric: F) {
     let mut ends = ends(fabric);
     let to = ends.far_id;
     let room = ChannelOptions::new().priority(7).room(8 << 20);
@@ -298,7 +298,7 @@ fn ask_all<F: Messengers>(port: F::Port) -> u64 {
 
 /// Answers to answers among all, by channels with little room: what is refused is asked again.
 // spec: CHAN-2, CHAN-4
-pub fn answers_go_by_channels<F: Messengers>(fabric: F) {
+pub fn replies_are_sent_over_channels<F: Messengers>(fabric: F) {
     std::thread::scope(|scope| {
         let start = |port| scope.spawn(move || ask_all::<F>(port));
         let members: Vec<_> = fabric.mesh(MEMBERS).into_iter().map(start).collect();
@@ -311,7 +311,7 @@ pub fn answers_go_by_channels<F: Messengers>(fabric: F) {
 /// Who sends to nobody is told, as without channels, and so is who sends more than is taken; those
 /// behind are run.
 // spec: CHAN-2, CHAN-10
-pub fn what_nobody_handles_is_told<F: Messengers>(fabric: F) {
+pub fn senders_learn_of_messages_without_a_handler<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().longest(1 << 16);
     let mut ends = Ends::with_options(fabric, options);
     register(&mut ends.near);
@@ -337,7 +337,7 @@ pub fn what_nobody_handles_is_told<F: Messengers>(fabric: F) {
 
 /// What waits for a peer that dies is forgotten, and what has come whole is run.
 // spec: CHAN-2
-pub fn death_ends_what_waits<F: Messengers>(fabric: F) {
+pub fn a_death_drops_messages_that_wait_for_the_peer<F: Messengers>(fabric: F) {
     let mut ends = ends(fabric);
     ends.near.hold(channel(1));
     let (near, far) = (ends.near_id, ends.far_id);
@@ -373,7 +373,7 @@ pub fn death_ends_what_waits<F: Messengers>(fabric: F) {
 
 /// Who breaks the protocol of channels is cut off.
 // spec: CHAN-9
-pub fn who_lies_about_channels_is_cut_off<F: Messengers>(fabric: F) {
+pub fn a_peer_that_breaks_the_channel_protocol_is_disconnected<F: Messengers>(fabric: F) {
     let head = |number: u8, first: u8, id: u32| {
         let mut head = vec![number, first, 0, 0];
         head.extend_from_slice(&id.to_le_bytes());

@@ -313,7 +313,7 @@ pub fn collectives_overlap<F: Messengers>(fabric: F) {
 
 /// What one member has started and others have not leaves room for what they are waiting for.
 // spec: COLL-4, COLL-11, COLL-15
-pub fn later_ones_leave_room<F: Messengers>(fabric: F) {
+pub fn later_collectives_leave_room_for_earlier_ones<F: Messengers>(fabric: F) {
     // Round a ring, each sends eight portions of a chunk to the same neighbour, who says nothing.
     const MANY: usize = 9;
     all(fabric, 4, |member, own| {
@@ -447,7 +447,7 @@ pub fn a_full_lane_delays_a_barrier<F: Messengers>(fabric: F) {
 /// What a fast member sends waits for slow ones, as much of it as the window has room for: also for
 /// one that has not made the group yet.
 // spec: COLL-1, COLL-11
-pub fn early_portions_wait<F: Messengers>(fabric: F) {
+pub fn portions_that_arrive_early_wait_for_their_collective<F: Messengers>(fabric: F) {
     all(fabric, 3, |member, own| {
         let state = &mut Vec::new();
         let before = member.group_of_all("before").expect("a new name");
@@ -471,7 +471,7 @@ pub fn early_portions_wait<F: Messengers>(fabric: F) {
 /// A member that does another collective, or with another number of values, is found out, and the
 /// group is given up by all. Other groups go on.
 // spec: COLL-10, COLL-19
-pub fn who_does_another_thing_is_found<F: Messengers>(fabric: F) {
+pub fn members_that_call_different_collectives_are_detected<F: Messengers>(fabric: F) {
     let ends = all(fabric, 3, |member, own| {
         let state = &mut Vec::new();
         let other = member.group_of_all("other").expect("a new name");

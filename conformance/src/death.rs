@@ -24,7 +24,7 @@ fn notice<F: Fabric>(world: &mut World<F>) {
 /// What a peer had executed before it went has not faulted, also where the first thing that the
 /// initiator hears is that it is gone.
 // spec: LIFE-11, FLUSH-2
-pub fn what_was_executed_has_not_faulted<F: Fabric>(fabric: F) {
+pub fn operations_executed_before_a_death_do_not_fault<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let target = world.target_id();
     let Memory { region, remote, .. } = world.memory(8);
@@ -119,7 +119,7 @@ pub fn a_fault_goes_before_busy<F: Fabric>(fabric: F) {
 
 /// What was under way ends, each operation once: executed, or with PeerDead.
 // spec: LIFE-11, NOTI-7, PUT-5, FLUSH-2
-pub fn what_is_under_way_ends<F: Fabric>(fabric: F) {
+pub fn each_operation_under_way_completes_once<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { remote, .. } = world.memory(64);
     let sink = world.own_memory(64);
@@ -228,7 +228,7 @@ pub fn accepting_ends<F: Fabric>(fabric: F) {
 /// Messages, notifications and records that a port had published before it died are delivered,
 /// after the data of the puts before them.
 // spec: LIFE-12, MSG-10, QUE-9, ORD-2, ORD-3
-pub fn what_was_published_arrives<F: Fabric>(fabric: F) {
+pub fn records_published_before_a_death_are_delivered<F: Fabric>(fabric: F) {
     for round in 0..100 {
         let mut world = World::open(fabric);
         let (initiator, target) = (world.initiator_id(), world.target_id());
@@ -321,7 +321,7 @@ pub fn a_wait_ends_with_the_last_peer<F: Fabric>(fabric: F) {
 
 /// What has arrived is received before the news that nobody is left, from whomever it is.
 // spec: LIFE-11, LIFE-12, LIFE-16
-pub fn what_has_arrived_comes_first<F: Fabric>(fabric: F) {
+pub fn arrived_messages_are_received_before_news_of_the_last_death<F: Fabric>(fabric: F) {
     const PEERS: u16 = 5;
     let mut crowd = Crowd::open(fabric, PEERS);
     let ids = crowd.ids();
@@ -381,7 +381,7 @@ pub fn a_number_can_be_used_again<F: Fabric>(fabric: F) {
 
 /// The death of one port disturbs nothing between the others.
 // spec: LIFE-13, MSG-5, QUE-7
-pub fn survivors_go_on<F: Fabric>(fabric: F) {
+pub fn a_death_does_not_disturb_traffic_between_survivors<F: Fabric>(fabric: F) {
     let mut crowd = Crowd::open(fabric, 3);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let mut remotes = crowd.share(&region);

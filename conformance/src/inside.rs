@@ -29,7 +29,7 @@ fn add_to_all() -> [Stored; 2] {
 /// Senders are killed at any instruction of a compound: others, and the owner, find the depot open
 /// and all of a message's writes or none.
 // spec: DEP-25, DEP-26
-pub fn who_dies_inside_leaves_all_or_nothing(test_of_child: &str) {
+pub fn a_sender_killed_in_a_compound_leaves_all_writes_or_none(test_of_child: &str) {
     let executor = Executor::Direct;
     let mut port = executor.open(TARGET.0);
     let path = socket_path();

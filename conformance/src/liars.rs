@@ -72,7 +72,7 @@ fn is_cut_off<M: Active<Seen>>(
 
 /// Who breaks the protocol is cut off, and the memory of nobody changes.
 // spec: AM-15
-pub fn liars_are_cut_off<F: Messengers>(fabric: F) {
+pub fn peers_that_break_the_message_protocol_are_disconnected<F: Messengers>(fabric: F) {
     let lies: [(u32, &[u64]); 14] = [
         (0, &[0]),
         (1, &[1 << 40, 0, 0]),
@@ -105,7 +105,7 @@ pub fn liars_are_cut_off<F: Messengers>(fabric: F) {
 /// Who lies about groups is cut off: portions that were never sent are taken, more come than there
 /// is room for, of more groups than there can be, or of one that he is no member of.
 // spec: COLL-11, COLL-14
-pub fn who_lies_about_groups_is_cut_off<F: Messengers>(fabric: F) {
+pub fn a_peer_that_breaks_the_group_protocol_is_disconnected<F: Messengers>(fabric: F) {
     let portion = |group: u32, taken: u64| (10, [u64::from(group) | 1 << 32, taken << 32]);
     let alone = id_of("alone");
     let lies: [Vec<(u32, [u64; 2])>; 6] = [
@@ -146,7 +146,7 @@ fn said([from, to]: [u32; 2], group: u32, kind: u32, words: &[u64]) -> Vec<u8> {
 /// Who speaks for another member, or of nothing that can be, is cut off. Who speaks to nobody is
 /// told so, or not answered.
 // spec: GRP-4, GRP-21, GRP-22, GRP-23
-pub fn who_lies_in_a_group_is_cut_off<F: Messengers>(fabric: F) {
+pub fn a_member_that_forges_multicast_records_is_disconnected<F: Messengers>(fabric: F) {
     let group = id_of("group");
     let bounds = 8 << 16 | 64;
     for number in 0..9 {
@@ -191,7 +191,7 @@ pub fn who_lies_in_a_group_is_cut_off<F: Messengers>(fabric: F) {
 /// Records of any kind, most of them nearly right: nothing panics, nothing is written where a
 /// landing is not, and the far end can be used by others afterwards.
 // spec: AM-15, AM-7
-pub fn any_records_harm_nobody<F: Messengers>(fabric: F) {
+pub fn arbitrary_records_cause_no_panic_and_no_stray_write<F: Messengers>(fabric: F) {
     let mut dice = Dice::new(48);
     for _ in 0..60 {
         let world = World::open(fabric);

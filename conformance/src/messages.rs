@@ -56,7 +56,7 @@ pub fn lengths_are_limited<F: Fabric>(fabric: F) {
 
 /// A full lane is Busy; what was sent before is there, in order, and there is room again after.
 // spec: MSG-2, MSG-3, MSG-4, POST-9, LIM-1
-pub fn a_full_lane_loses_nothing<F: Fabric>(fabric: F) {
+pub fn a_full_lane_is_busy_and_loses_no_record<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let target = world.target_id();
     let (mut sent, mut received) = (0, 0);
@@ -134,7 +134,7 @@ pub fn a_receive_without_time_is_a_poll<F: Fabric>(fabric: F) {
 
 /// Messages that nobody receives delay neither operations nor notifications.
 // spec: MSG-6, PROG-2
-pub fn unread_messages_delay_nothing<F: Fabric>(fabric: F) {
+pub fn unread_messages_do_not_delay_operations_or_notifications<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let target = world.target_id();
@@ -240,7 +240,7 @@ pub fn senders_do_not_mix<F: Fabric>(fabric: F) {
 
 /// A sender that fills its lane again and again keeps no other one from sending or being received.
 // spec: MSG-5, MSG-9, CAP-10
-pub fn a_flooding_sender_stops_nobody<F: Fabric>(fabric: F) {
+pub fn a_flooding_sender_does_not_starve_others<F: Fabric>(fabric: F) {
     let mut crowd = Crowd::open(fabric, 2);
     for (round, len) in [40, 200].into_iter().cycle().take(20).enumerate() {
         let (flood, message) = (vec![1; len], vec![2; len]);

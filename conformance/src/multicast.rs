@@ -148,7 +148,7 @@ pub fn long_messages_keep_the_order<F: Messengers>(fabric: F) {
 
 /// A member that leaves has seen all up to the view without it; it may come back.
 // spec: GRP-3, GRP-5
-pub fn who_leaves_has_seen_all_before<F: Messengers>(fabric: F) {
+pub fn a_leaving_member_has_seen_all_messages_of_its_views<F: Messengers>(fabric: F) {
     const ROUNDS: u64 = 8;
     let seen = all(fabric, 3, |member, own| {
         let mut seen = Vec::new();
@@ -240,7 +240,7 @@ pub fn members_that_die_are_removed<F: Messengers>(fabric: F) {
 
 /// One that is no member has messages sent, in its order, by any of them.
 // spec: GRP-11
-pub fn outsiders_send_through_a_door<F: Messengers>(fabric: F) {
+pub fn non_members_send_through_a_member<F: Messengers>(fabric: F) {
     let seen = all(fabric, 4, |member, own| {
         let mut seen = Vec::new();
         let options = MulticastOptions::new();

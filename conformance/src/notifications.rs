@@ -142,7 +142,7 @@ impl Call {
 /// Every operation with every combination of classes raises exactly what the table says, at both
 /// ends, with source, status, operation, tag and value.
 // spec: NOTI-1, NOTI-2, NOTI-3, NOTI-5, NOTI-6, NOTI-10, NPUT-1, NPUT-2, ATOM-6, FCAA-2
-pub fn classes_raise_what_the_table_says<F: Fabric>(fabric: F) {
+pub fn notification_classes_raise_the_notifications_of_the_table<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let memory = world.memory(LONG + 64);
     let sink = world.own_memory(64);
@@ -192,7 +192,7 @@ pub fn a_notification_is_128_bits<F: Fabric>(fabric: F) {
 
 /// A notification put needs no grant.
 // spec: NPUT-1, NPUT-2
-pub fn a_connection_is_enough_to_notify<F: Fabric>(fabric: F) {
+pub fn a_notification_needs_only_a_connection<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let peer = world.target_id();
     for value in [0, 1, u64::MAX, VALUE] {
@@ -266,7 +266,7 @@ pub fn notifications_come_in_posted_order<F: Fabric>(fabric: F) {
 
 /// What is pending is found by a bounded number of polls; a poll that finds nothing returns.
 // spec: NOTI-13, PROG-3
-pub fn polls_find_what_is_pending<F: Fabric>(fabric: F) {
+pub fn a_bounded_number_of_polls_finds_pending_notifications<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let peer = world.target_id();
     assert!((0..POLLS).all(|_| world.target().poll_notification().is_none()), "nothing yet");

@@ -89,7 +89,7 @@ pub fn lengths_are_limited<F: Fabric>(fabric: F) {
 
 /// A full lane is Busy; nothing is lost, and there is room again after.
 // spec: QUE-2, QUE-4, QUE-5, QUE-6, LANE-6, POST-9
-pub fn a_full_lane_loses_nothing<F: Fabric>(fabric: F) {
+pub fn a_full_lane_is_busy_and_loses_no_record<F: Fabric>(fabric: F) {
     let (mut world, mut dice) = (World::open(fabric), Dice::new(0));
     let (mut queue, mut remote) = open(&mut world, 8192);
     let (mut sent, mut received) = (0_u64, 0_u64);
@@ -182,7 +182,7 @@ pub fn handles_are_of_their_port<F: Fabric>(fabric: F) {
 
 /// What a producer that was removed enqueues reaches nobody, and nobody waits for it.
 // spec: QUE-10, QUE-4
-pub fn a_removed_producer_reaches_nobody<F: Fabric>(fabric: F) {
+pub fn records_of_a_removed_producer_are_not_delivered<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let (mut queue, mut remote) = open(&mut world, 4096);
     let initiator = world.initiator_id();
@@ -252,7 +252,7 @@ pub fn producers_do_not_mix<F: Fabric>(fabric: F) {
 /// A producer that fills its lane again and again keeps no other one from enqueueing or being
 /// dequeued.
 // spec: QUE-7, CAP-10
-pub fn a_flooding_producer_stops_nobody<F: Fabric>(fabric: F) {
+pub fn a_flooding_producer_does_not_starve_others<F: Fabric>(fabric: F) {
     let mut crowd = Crowd::open(fabric, 2);
     let (mut queue, mut remotes) = crowd.queue(4096);
     let (first, second) = remotes.split_at_mut(1);

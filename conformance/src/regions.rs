@@ -89,7 +89,7 @@ pub fn deregistering_revokes<F: Fabric>(fabric: F) {
 /// A region that was deregistered is not shared any more, and its number, which another one may
 /// have by then, means nothing: neither to a second deregistering nor to what was on its way.
 // spec: REG-4, KEY-2
-pub fn what_was_deregistered_is_gone<F: Fabric>(fabric: F) {
+pub fn a_deregistered_region_cannot_be_shared_or_used<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let (peer, initiator) = (world.target_id(), world.initiator_id());
     let region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");

@@ -155,7 +155,7 @@ pub fn answers_give_operands<F: Depots>(fabric: F) {
 
 /// What was declined or has faulted has no answer, and what has none is not replied to.
 // spec: DEP-28
-pub fn nothing_is_deposited_for_nothing<F: Depots>(fabric: F) {
+pub fn declined_and_faulted_messages_are_not_replied_to<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
     let mut ends = Ends::open(fabric, &[append()], &options);
     let beyond = ends.ask(read(LEN as u64), 48);

@@ -10,7 +10,7 @@ use std::thread::yield_now;
 
 /// What was posted before and not executed faults; what was executed stays; nothing comes later.
 // spec: REV-1, REV-2, NOTI-7, FLUSH-2, KEY-2
-pub fn what_is_under_way_ends<F: Fabric>(fabric: F) {
+pub fn each_operation_under_way_completes_once<F: Fabric>(fabric: F) {
     for served in [0, 1, 3] {
         let mut world = World::open(fabric);
         let Memory { region, remote, grant } = world.memory(64);
@@ -58,7 +58,7 @@ fn put_until_stale<P: Port>(port: &mut P, remote: &P::RemoteRegion) -> u64 {
 
 /// While a holder puts without pause, what the owner writes after the revocation stays.
 // spec: REV-1, REV-2, REV-4
-pub fn nothing_lands_after<F: Fabric>(fabric: F) {
+pub fn a_put_does_not_land_after_revocation<F: Fabric>(fabric: F) {
     for _ in 0..20 {
         let mut world = World::open(fabric);
         let Memory { region, remote, grant } = world.memory(4096);

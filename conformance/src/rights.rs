@@ -65,7 +65,7 @@ pub fn notifying_is_a_right<F: Fabric>(fabric: F) {
 
 /// A capability for nothing lets nothing through.
 // spec: CAP-2, CAP-5, POST-1
-pub fn no_rights_let_nothing_through<F: Fabric>(fabric: F) {
+pub fn a_capability_without_rights_permits_no_operation<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let region = region(&mut world, RegionOptions::new());
     let (remote, _grant) = world.grant(&region, 0..64, Rights::empty());

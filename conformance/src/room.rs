@@ -294,7 +294,7 @@ pub fn unread_notifications_delay_no_operation<F: Fabric>(fabric: F) {
 /// What is handed over to a peer that accepts nothing is bounded, whether it makes progress or not;
 /// the connection lives on.
 // spec: LIM-1, CAP-3
-pub fn what_nobody_accepts_is_bounded<F: Fabric>(fabric: F) {
+pub fn offers_to_a_peer_that_does_not_accept_are_bounded<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");

@@ -137,7 +137,10 @@ fn engines<S>(port: ayre::Port) -> <Executor as Messengers>::Messenger<S> {
 /// What has come of one process, which is killed while it calls and asks: all of it whole and in
 /// order. Its number is then another's, whose names are heard of anew.
 // spec: AM-3, AM-5, AM-7, AM-11, INJ-6, LIFE-18
-pub fn who_dies_leaves_whole_messages(executor: Executor, test_of_child: &str) {
+pub fn a_killed_sender_leaves_only_whole_messages_in_order(
+    executor: Executor,
+    test_of_child: &str,
+) {
     let mut port = executor.open(TARGET.0);
     let path = socket_path();
     port.listen(&path).expect("a socket path");

@@ -10,7 +10,7 @@ type Records = Vec<(u32, Vec<u8>)>;
 
 /// Who breaks the protocol of streams is cut off; what may have crossed a stop is dropped.
 // spec: PIPE-17, PIPE-18
-pub fn who_lies_about_streams_is_cut_off<F: Messengers>(fabric: F) {
+pub fn a_peer_that_breaks_the_stream_protocol_is_disconnected<F: Messengers>(fabric: F) {
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
     let open = [&words(&[1, 5, SINK.id(), 0])[..], &[0; 32]].concat();
@@ -53,7 +53,7 @@ pub fn who_lies_about_streams_is_cut_off<F: Messengers>(fabric: F) {
 
 /// Who asks on and on, and takes no answer, is cut off before he is owed without end.
 // spec: PIPE-17
-pub fn who_takes_no_answers_is_cut_off<F: Messengers>(fabric: F) {
+pub fn a_peer_that_asks_without_end_and_reads_no_answer_is_disconnected<F: Messengers>(fabric: F) {
     let world = World::open(fabric);
     let (near_id, far_id) = (world.initiator_id(), world.target_id());
     let (mut liar, far) = world.split();

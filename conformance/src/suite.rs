@@ -15,30 +15,30 @@ macro_rules! table {
     (posted, [$($then:tt)+], $($given:tt)*) => {
         $($then)+! { $($given)*
             transfers:
-                put_lets_its_buffer_go, immediate_put_stores_a_word;
+                a_put_buffer_can_be_reused_at_once, immediate_put_stores_a_word;
             visibility:
                 only_a_flush_tells;
             strided:
                 strided_bounds_cover_all_rows, rows_do_not_land_on_each_other;
             notifications:
-                a_connection_is_enough_to_notify, notifications_come_in_posted_order,
-                polls_find_what_is_pending, a_wait_without_time_is_a_poll,
-                flush_takes_no_notifications;
+                a_notification_needs_only_a_connection, notifications_come_in_posted_order,
+                a_bounded_number_of_polls_finds_pending_notifications,
+                a_wait_without_time_is_a_poll, flush_takes_no_notifications;
             atomics:
                 the_owner_performs_atomics, atomics_are_aligned;
             messages:
-                every_length_arrives, lengths_are_limited, a_full_lane_loses_nothing,
+                every_length_arrives, lengths_are_limited, a_full_lane_is_busy_and_loses_no_record,
                 a_short_buffer_leaves_the_message, a_receive_without_time_is_a_poll,
-                unread_messages_delay_nothing;
+                unread_messages_do_not_delay_operations_or_notifications;
             queues:
-                every_length_arrives, lengths_are_limited, a_full_lane_loses_nothing,
+                every_length_arrives, lengths_are_limited, a_full_lane_is_busy_and_loses_no_record,
                 a_short_buffer_leaves_the_record, a_wait_without_time_is_a_poll,
-                handles_are_of_their_port, a_removed_producer_reaches_nobody;
+                handles_are_of_their_port, records_of_a_removed_producer_are_not_delivered;
             batches:
-                a_batch_is_posted_in_order, an_unposted_batch_does_nothing,
+                a_batch_is_posted_in_order, a_prepared_batch_has_no_effect_before_it_is_posted,
                 a_batch_is_posted_whole_or_not, a_batch_that_never_fits_is_too_long;
             bounds:
-                what_exceeds_a_capability_is_refused, parts_overlap;
+                an_operation_that_exceeds_its_capability_is_refused, parts_overlap;
             handles:
                 a_capability_is_of_its_port, a_region_is_of_its_port, a_grant_is_of_its_port,
                 an_unknown_peer_is_a_foreign_handle, names_find_capabilities,
@@ -46,13 +46,13 @@ macro_rules! table {
                 capabilities_can_be_narrowed, the_mode_is_agreed, a_second_loopback_is_refused;
             regions:
                 memory_is_zeroed, grants_stay_inside, deregistering_revokes,
-                what_was_deregistered_is_gone;
+                a_deregistered_region_cannot_be_shared_or_used;
             revocation:
-                what_is_under_way_ends, a_region_can_be_shared_again;
+                each_operation_under_way_completes_once, a_region_can_be_shared_again;
             room:
                 own_notifications_are_bounded, unread_notifications_refuse_more,
                 the_table_is_bounded, refusals_and_faults_are_counted,
-                what_nobody_accepts_is_bounded, posting_does_not_wait;
+                offers_to_a_peer_that_does_not_accept_are_bounded, posting_does_not_wait;
         }
     };
     // Calls that wait for the target's program.
@@ -64,8 +64,9 @@ macro_rules! table {
             strided:
                 put_strided_writes_rows, get_strided_reads_rows;
             notifications:
-                classes_raise_what_the_table_says, a_notification_is_128_bits,
-                a_long_put_is_notified_once_at_its_end, a_fault_is_one_requester_notification;
+                notification_classes_raise_the_notifications_of_the_table,
+                a_notification_is_128_bits, a_long_put_is_notified_once_at_its_end,
+                a_fault_is_one_requester_notification;
             atomics:
                 atomics_agree_with_the_model, shorthands_are_atomics, fcaa_compares_signed;
             locks:
@@ -75,10 +76,10 @@ macro_rules! table {
             oracle:
                 lists_agree_with_the_oracle;
             bounds:
-                a_part_is_all_that_is_granted;
+                a_capability_covers_only_the_granted_range;
             rights:
-                each_right_is_needed, notifying_is_a_right, no_rights_let_nothing_through,
-                a_sealed_region_is_for_reading;
+                each_right_is_needed, notifying_is_a_right,
+                a_capability_without_rights_permits_no_operation, a_sealed_region_is_for_reading;
             regions:
                 the_owner_shares_its_memory, registered_words_are_memory;
             revocation:
@@ -91,7 +92,7 @@ macro_rules! table {
             visibility:
                 data_comes_before_its_completer, data_comes_before_a_later_message,
                 data_comes_before_a_later_flag, bytes_under_way_are_old_or_new,
-                gets_find_what_was_written_before_a_message,
+                a_get_after_a_message_sees_earlier_writes,
                 a_stream_of_puts_is_never_behind_its_signals,
                 flushed_data_comes_before_a_later_record;
             concurrency:
@@ -103,23 +104,26 @@ macro_rules! table {
                 an_epoch_ends_with_its_data;
             messages:
                 streams_of_messages_arrive, waits_miss_no_wake_up, senders_do_not_mix,
-                a_flooding_sender_stops_nobody;
+                a_flooding_sender_does_not_starve_others;
             queues:
-                producers_do_not_mix, a_flooding_producer_stops_nobody;
+                producers_do_not_mix, a_flooding_producer_does_not_starve_others;
             handles:
                 names_are_of_a_pair;
             revocation:
-                nothing_lands_after;
+                a_put_does_not_land_after_revocation;
             room:
                 one_peers_notifications_stop_no_other, unread_notifications_delay_no_operation;
             notifications:
                 polls_in_turn_find_every_peer;
             death:
-                later_calls_fault, a_fault_goes_before_busy, what_is_under_way_ends,
-                what_was_executed_has_not_faulted, the_last_answer_is_returned,
-                blocked_calls_return, waits_end, accepting_ends, what_was_published_arrives,
-                leaving_flushes, a_wait_ends_with_the_last_peer, what_has_arrived_comes_first,
-                a_number_can_be_used_again, survivors_go_on;
+                later_calls_fault, a_fault_goes_before_busy,
+                each_operation_under_way_completes_once,
+                operations_executed_before_a_death_do_not_fault, the_last_answer_is_returned,
+                blocked_calls_return, waits_end, accepting_ends,
+                records_published_before_a_death_are_delivered, leaving_flushes,
+                a_wait_ends_with_the_last_peer,
+                arrived_messages_are_received_before_news_of_the_last_death,
+                a_number_can_be_used_again, a_death_does_not_disturb_traffic_between_survivors;
         }
     };
     // Operations that are under way for longer than their call: mediated fabrics.
@@ -147,8 +151,9 @@ macro_rules! table {
                 a_frozen_depot_does_not_change, a_revoked_inlet_is_stale, inlets_are_bounded,
                 ended_inlets_leave_room;
             replies:
-                answers_are_appended, answers_give_operands, nothing_is_deposited_for_nothing,
-                replies_fault, a_held_reply_waits_for_its_owner, replies_wait_for_a_thaw,
+                answers_are_appended, answers_give_operands,
+                declined_and_faulted_messages_are_not_replied_to, replies_fault,
+                a_held_reply_waits_for_its_owner, replies_wait_for_a_thaw,
                 no_reply_after_a_revocation;
         }
     };
@@ -164,48 +169,57 @@ macro_rules! table {
         $($then)+! { $($given)*
             active:
                 names_are_the_same_everywhere, handlers_do_not_wait,
-                memory_comes_before_the_handler, death_drops_what_is_not_whole;
+                memory_comes_before_the_handler, a_death_drops_incomplete_messages;
             liars:
-                liars_are_cut_off, who_lies_about_groups_is_cut_off,
-                who_lies_in_a_group_is_cut_off, any_records_harm_nobody, a_landing_is_for_writing;
+                peers_that_break_the_message_protocol_are_disconnected,
+                a_peer_that_breaks_the_group_protocol_is_disconnected,
+                a_member_that_forges_multicast_records_is_disconnected,
+                arbitrary_records_cause_no_panic_and_no_stray_write, a_landing_is_for_writing;
             channels:
-                messages_arrive_by_all_channels, a_full_channel_delays_nobody,
-                what_is_urgent_goes_first, weights_are_shares, short_messages_pass_long_ones,
-                one_channel_is_polled, what_goes_by_no_channel_has_its_turn,
-                what_nobody_handles_is_told, death_ends_what_waits,
-                who_lies_about_channels_is_cut_off;
+                messages_arrive_by_all_channels, a_full_channel_does_not_delay_other_channels,
+                a_channel_of_higher_priority_is_run_first, channels_of_one_priority_share_by_weight,
+                short_messages_pass_long_ones, one_channel_is_polled,
+                messages_without_a_channel_are_run_beside_full_channels,
+                senders_learn_of_messages_without_a_handler,
+                a_death_drops_messages_that_wait_for_the_peer,
+                a_peer_that_breaks_the_channel_protocol_is_disconnected;
             streams:
                 a_slow_sink_stops_its_source, polls_notice_deaths;
             stream_liars:
-                who_lies_about_streams_is_cut_off, who_takes_no_answers_is_cut_off;
+                a_peer_that_breaks_the_stream_protocol_is_disconnected,
+                a_peer_that_asks_without_end_and_reads_no_answer_is_disconnected;
         }
     };
     // Messengers that wait for each other, each in a thread of its own.
     (messengers, [$($then:tt)+], $($given:tt)*) => {
         $($then)+! { $($given)*
             active:
-                handlers_get_what_was_sent, a_panic_harms_its_message, replies_are_replied_to,
-                a_flush_ends, a_sync_runs_what_came_before, a_sync_ends_when_others_leave,
-                floods_get_on, long_messages_do_not_mix, who_takes_nothing_leaves_room;
+                handlers_receive_all_arguments_and_payloads_in_order, a_panic_harms_its_message,
+                replies_are_replied_to, a_flush_ends, a_sync_runs_all_messages_sent_before_it,
+                a_sync_ends_when_others_leave, all_peers_progress_while_all_flood,
+                long_messages_do_not_mix,
+                a_peer_that_reads_nothing_does_not_take_the_room_of_others;
             liars:
                 a_long_call_ends_with_its_peer;
             channels:
-                answers_go_by_channels;
+                replies_are_sent_over_channels;
             storm:
                 every_question_comes_back;
             collectives:
                 every_schedule_agrees_with_the_oracle, groups_do_not_mix, collectives_overlap,
-                later_ones_leave_room, lengths_differ, handlers_run_meanwhile,
-                a_full_lane_delays_a_barrier, early_portions_wait,
-                who_does_another_thing_is_found, death_ends_collectives, nonsense_is_refused;
+                later_collectives_leave_room_for_earlier_ones, lengths_differ,
+                handlers_run_meanwhile, a_full_lane_delays_a_barrier,
+                portions_that_arrive_early_wait_for_their_collective,
+                members_that_call_different_collectives_are_detected, death_ends_collectives,
+                nonsense_is_refused;
             adaptive:
                 groups_that_adapt_agree_with_the_oracle, a_busy_link_is_avoided,
-                who_begins_to_adapt_tells_at_once, what_went_before_is_not_of_the_call,
-                recordings_tell_the_last_calls;
+                a_member_that_begins_to_adapt_announces_its_link_loads_at_once,
+                a_recording_counts_only_bytes_sent_during_the_call, recordings_tell_the_last_calls;
             multicast:
                 members_see_one_order, long_messages_keep_the_order,
-                who_leaves_has_seen_all_before, members_that_die_are_removed,
-                outsiders_send_through_a_door, joining_may_be_refused,
+                a_leaving_member_has_seen_all_messages_of_its_views, members_that_die_are_removed,
+                non_members_send_through_a_member, joining_may_be_refused,
                 handlers_send_to_their_group;
             streams:
                 items_go_through_all_stages, streams_do_not_mix, entries_change_while_items_flow,

@@ -83,7 +83,7 @@ pub fn put_copies_exactly<F: Fabric>(fabric: F) {
 
 /// A put may be followed at once by another use of its buffer.
 // spec: PUT-2, POST-6
-pub fn put_lets_its_buffer_go<F: Fabric>(fabric: F) {
+pub fn a_put_buffer_can_be_reused_at_once<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64 * 1024);
     let mut buffer = vec![0; 1000];

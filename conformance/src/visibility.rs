@@ -188,7 +188,7 @@ pub fn only_a_flush_tells<F: Fabric>(fabric: F) {
 
 /// What the owner wrote before it sent a message is what a later get and a later atomic find.
 // spec: ORD-12
-pub fn gets_find_what_was_written_before_a_message<F: Fabric>(fabric: F) {
+pub fn a_get_after_a_message_sees_earlier_writes<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(FLAG);
     let (initiator, target) = (world.initiator_id(), world.target_id());

@@ -15,7 +15,7 @@ fn child_inside() {
 
 #[test]
 fn inside_a_depot() {
-    inside::who_dies_inside_leaves_all_or_nothing("child_inside");
+    inside::a_sender_killed_in_a_compound_leaves_all_writes_or_none("child_inside");
 }
 
 #[test]
@@ -40,16 +40,16 @@ fn child_of_storm() {
 
 #[test]
 fn calls_direct() {
-    storm::who_dies_leaves_whole_messages(Executor::Direct, "child_of_storm");
+    storm::a_killed_sender_leaves_only_whole_messages_in_order(Executor::Direct, "child_of_storm");
 }
 
 #[test]
 fn calls_inline() {
-    storm::who_dies_leaves_whole_messages(Executor::Inline, "child_of_storm");
+    storm::a_killed_sender_leaves_only_whole_messages_in_order(Executor::Inline, "child_of_storm");
 }
 
 /// Long messages are read out of a process that is killed meanwhile.
 #[test]
 fn calls_tuned() {
-    storm::who_dies_leaves_whole_messages(Executor::Tuned, "child_of_storm");
+    storm::a_killed_sender_leaves_only_whole_messages_in_order(Executor::Tuned, "child_of_storm");
 }

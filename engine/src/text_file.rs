@@ -32,7 +32,7 @@ mod tests {
 
     // spec: LIFE-30
     #[test]
-    fn what_never_comes_or_never_ends_is_an_error() {
+    fn special_and_overlong_files_are_errors() {
         let folder = std::env::temp_dir().join(format!("ayre-text-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("file");

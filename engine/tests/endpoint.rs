@@ -179,7 +179,7 @@ fn messages_of_one_tag_keep_their_order() {
 
 // spec: ENV-19
 #[test]
-fn what_does_not_fit_is_cut_and_said() {
+fn a_message_longer_than_its_receive_is_truncated_and_reported() {
     let mut sides = pair();
     for len in [100, 5000, 50_000] {
         let (mut from, mut into) = (pattern(len, 3), vec![0; 64]);
@@ -334,7 +334,7 @@ fn an_endpoint_sends_to_itself() {
 }
 
 #[test]
-fn a_receive_that_is_taken_back_takes_nothing() {
+fn a_receive_that_is_cancelled_gets_no_message() {
     let mut sides = pair();
     let (mut first, mut second, mut from) = (vec![0; 8], vec![0; 8], pattern(8, 1));
     sides[1].receive(Some((1, 0)), &mut first, 10);
@@ -375,7 +375,7 @@ fn both_call_each_other_and_one_connection_comes_of_it() {
 
 // spec: ENV-8
 #[test]
-fn what_is_under_way_ends_when_the_other_side_goes() {
+fn operations_under_way_end_when_the_other_side_goes() {
     let [mut near, mut far] = pair();
     let (mut asked, mut small) = (pattern(100_000, 1), pattern(8, 1));
     let _ = send([&mut near, &mut far], &message(2, &mut small));
@@ -405,7 +405,7 @@ fn what_is_under_way_ends_when_the_other_side_goes() {
 
 // spec: ENV-10
 #[test]
-fn an_address_reads_as_it_was_written_and_others_are_none() {
+fn an_address_round_trips_and_changed_headers_are_refused() {
     let address = RawEndpoint::open(Spin::SHARED).unwrap().address();
     let bytes = address.to_bytes();
     assert_eq!(Address::from_bytes(&bytes), Some(address));
@@ -419,7 +419,7 @@ fn an_address_reads_as_it_was_written_and_others_are_none() {
 
 /// More endpoints than processors pass a message round, each waiting for it by polls.
 #[test]
-fn a_crowd_makes_way_for_whoever_has_something_to_do() {
+fn more_endpoints_than_processors_yield_to_busy_ones() {
     const CROWD: usize = 8;
     const ROUNDS: usize = 200;
     let ends: Vec<_> = (0..CROWD).map(|_| RawEndpoint::open(Spin::SHARED).unwrap()).collect();
@@ -514,7 +514,7 @@ fn every_method_brings_the_same() {
 
 // spec: ENV-18, INJ-2
 #[test]
-fn what_is_read_there_takes_nothing_of_its_sender() {
+fn a_kernel_read_needs_no_progress_of_the_sender() {
     for (method, comes) in [(Method::Kernel, true), (Method::Pipeline, false)] {
         let [mut near, mut far] = pair_by(method);
         let (mut from, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
@@ -546,7 +546,7 @@ fn gone(sides: &mut [Side; 2], len: usize, count: usize) -> Vec<bool> {
 
 // spec: ENV-3
 #[test]
-fn what_is_wanted_by_the_ring_again_and_again_goes_before_it_is_wanted() {
+fn messages_repeatedly_wanted_by_the_ring_are_sent_without_rts() {
     let mut sides = pair_by(Method::Pipeline);
     let rounds = [vec![false; 65], vec![true; 1024], vec![false; 65], vec![true; 10]].concat();
     assert_eq!(gone(&mut sides, 16_385, rounds.len()), rounds);
@@ -562,7 +562,7 @@ fn what_is_wanted_by_the_ring_again_and_again_goes_before_it_is_wanted() {
 
 // spec: ENV-3
 #[test]
-fn what_is_read_where_it_lies_asks() {
+fn a_message_read_by_the_kernel_sends_rts() {
     let mut sides = pair_by(Method::Kernel);
     assert_eq!(gone(&mut sides, 65_536, 200), vec![false; 200]);
 }
@@ -570,7 +570,7 @@ fn what_is_read_where_it_lies_asks() {
 /// Who forgets its peer may use the memory for other things: none of that is taken for a message.
 // spec: INJ-6, ENV-8
 #[test]
-fn what_was_a_message_is_none_once_its_sender_has_left() {
+fn memory_of_a_departed_sender_is_not_taken_for_a_message() {
     let mut sides = pair_by(Method::Kernel);
     let (mut from, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
     let [near, far] = &mut sides;

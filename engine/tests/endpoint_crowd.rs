@@ -28,7 +28,7 @@ fn poll(endpoint: &mut RawEndpoint, times: u64) -> usize {
 
 // spec: ENV-5
 #[test]
-fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
+fn a_thread_of_two_endpoints_does_not_sleep_while_one_is_busy() {
     let [mut idle, mut near, mut far] = [(); 3].map(|()| open());
     let [host, ..] = idle.address().local_words();
     for number in 0..NEIGHBOURS {
@@ -70,7 +70,7 @@ fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
 
 // spec: ENV-5
 #[test]
-fn in_a_crowd_each_poll_looks_at_all_who_may_have_sent() {
+fn among_many_endpoints_each_poll_checks_all_possible_senders() {
     let mut here = open();
     let [host, ..] = here.address().local_words();
     for number in 0..NEIGHBOURS / 2 {

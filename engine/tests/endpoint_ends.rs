@@ -83,7 +83,7 @@ fn send([from, to]: [&mut Side; 2], remote: RemoteId, message: &OutgoingMessage)
 
 // spec: ENV-15, ENV-18, ENV-20
 #[test]
-fn a_message_of_which_nothing_is_wanted_ends() {
+fn a_message_into_an_empty_buffer_completes() {
     let [mut near, mut far] = [0, 1].map(|_| Side::open());
     let remote = near.remote(&far);
     let mut bytes = vec![1; 100_000];
@@ -124,7 +124,7 @@ fn a_message_of_which_nothing_is_wanted_ends() {
 
 // spec: ENV-8
 #[test]
-fn what_was_sent_before_a_death_arrives() {
+fn messages_sent_before_a_death_arrive() {
     let [mut far, mut other] = [0, 1].map(|_| Side::open());
     let mut bytes = [7; 600];
     for round in 0..20 {
@@ -156,7 +156,7 @@ fn what_was_sent_before_a_death_arrives() {
 
 // spec: ENV-8, ENV-15
 #[test]
-fn who_has_gone_is_owed_nothing() {
+fn completions_owed_to_a_departed_peer_are_dropped() {
     let [mut near, mut far] = [0, 1].map(|_| Side::open());
     let remote = near.remote(&far);
     let mut bytes = [7; 600];
@@ -181,7 +181,7 @@ fn who_has_gone_is_owed_nothing() {
 
 // spec: ENV-16
 #[test]
-fn who_is_forgotten_leaves_nothing_to_the_next() {
+fn a_forgotten_remote_leaves_no_state_to_its_successor() {
     let mut far = Side::open();
     let mut all = [0, 1, 2].map(|_| vec![3; 600]);
     let mut last: Option<RemoteId> = None;
@@ -227,7 +227,7 @@ fn who_is_forgotten_leaves_nothing_to_the_next() {
 
 // spec: ENV-16, ENV-6
 #[test]
-fn others_do_not_hide_that_one_has_left() {
+fn a_departure_is_noticed_among_other_peers() {
     let [mut far, mut other, mut near] = [0, 1, 2].map(|_| Side::open());
     let (to_near, from_other) = (far.remote(&near), other.remote(&far));
     let _ = send([&mut other, &mut far], from_other, &message(&mut [1], 1, false));
@@ -245,7 +245,7 @@ fn others_do_not_hide_that_one_has_left() {
 
 // spec: ENV-8
 #[test]
-fn a_death_with_a_full_ring_ends_what_fills_it() {
+fn a_death_with_a_full_ring_ends_its_operations() {
     let [mut near, mut far] = [0, 1].map(|_| Side::open());
     let remote = near.remote(&far);
     let mut bytes = vec![1; 2_000_000];
@@ -269,7 +269,7 @@ fn a_death_with_a_full_ring_ends_what_fills_it() {
 
 // spec: ENV-16
 #[test]
-fn to_forget_ends_what_is_on_its_way() {
+fn forgetting_a_remote_ends_operations_under_way() {
     let [mut near, mut far] = [0, 1].map(|_| Side::open());
     let remote = near.remote(&far);
     let mut bytes = vec![1; 2_000_000];
@@ -294,7 +294,7 @@ fn to_forget_ends_what_is_on_its_way() {
 
 // spec: ENV-14
 #[test]
-fn who_sends_all_the_time_keeps_nobody_out() {
+fn a_constant_sender_does_not_block_new_callers() {
     let [mut near, mut far, mut caller] = [0, 1, 2].map(|_| Side::open());
     let (remote, to_far) = (near.remote(&far), caller.remote(&far));
     let _ = send([&mut near, &mut far], remote, &message(&mut [1], 1, false));
@@ -326,7 +326,7 @@ fn throw_away(side: &mut Side, of: RemoteId) -> bool {
 
 // spec: ENV-14
 #[test]
-fn who_sends_all_the_time_hides_nobody() {
+fn a_constant_sender_does_not_hide_other_senders() {
     let [mut near, mut far, mut other] = [0, 1, 2].map(|_| Side::open());
     let (remote, to_far) = (near.remote(&far), other.remote(&far));
     for (sender, remote) in [(&mut other, to_far), (&mut near, remote)] {
@@ -349,7 +349,7 @@ fn who_sends_all_the_time_hides_nobody() {
 
 // spec: ENV-9
 #[test]
-fn who_rests_hears_the_answer_to_its_call() {
+fn a_waiting_endpoint_is_woken_by_the_answer_to_its_call() {
     let [mut near, mut far] = [0, 1].map(|_| Side::open());
     let remote = near.remote(&far);
     assert!(near.endpoint.send(remote, &message(&mut [1], 1, false)).is_err(), "it calls");
@@ -377,7 +377,7 @@ fn has_rung(side: &Side) -> bool {
 
 // spec: ENV-9
 #[test]
-fn what_is_posted_to_who_rests_wakes_it_where_more_is_to_be_done() {
+fn a_post_wakes_a_waiting_endpoint_that_must_continue_the_transfer() {
     let [mut near, mut far] = [0, 1].map(|_| Side::open());
     let remote = near.remote(&far);
     let mut rooms = [vec![0; 100], vec![0; 1 << 20]];

@@ -49,7 +49,7 @@ fn say_each(what: &str, records: &[Record]) {
 
 // spec: ENV-2, ENV-17
 #[test]
-fn what_is_no_record() {
+fn malformed_records_end_the_connection() {
     let heads = [0, 8, 15, 1 | 1 << 7, 1 | 1 << 31, 4 | 1 << 4, 5 | 1 << 5, 7 | 1 << 6, u32::MAX];
     each("a code or a bit", heads.len(), 0, |scene, index| {
         put_words(&mut scene.liar, heads[index], &[0; 5]);
@@ -82,7 +82,7 @@ fn what_is_no_record() {
 
 // spec: ENV-2, ENV-12, ENV-17
 #[test]
-fn what_does_not_lie_in_the_ring() {
+fn places_outside_the_ring_end_the_connection() {
     let mut records = vec![long(LONG_MAX as u64 + 1, 0), long(64, 8), long(64, RING)];
     records.extend([long(128, RING - 64), long(1, RING), long(16000, RING - 8192)]);
     for huge in HUGE {
@@ -97,7 +97,7 @@ fn what_does_not_lie_in_the_ring() {
 
 // spec: ENV-2, ENV-17, ENV-18
 #[test]
-fn what_names_nothing_that_is_under_way() {
+fn unknown_operation_ids_end_the_connection() {
     let (to, place) = (LIARS_ID, 0);
     let mut records = vec![Record::Cts { id: 99, to, len: 8 }, Record::Fin { id: 99 }];
     records.extend([Record::Fragment { to: 99, len: 8, place }]);
@@ -123,7 +123,7 @@ fn what_names_nothing_that_is_under_way() {
 
 // spec: ENV-17, ENV-18
 #[test]
-fn what_is_out_of_turn() {
+fn records_out_of_turn_end_the_connection() {
     each("more than there is", 5, 0, |scene, index| {
         let more = [ASKED as u64 + 1, HUGE[0], HUGE[1], HUGE[2], HUGE[3]][index];
         say(&mut scene.liar, &Record::Cts { id: scene.asked, to: 0, len: more }, &[]);
@@ -165,7 +165,7 @@ fn messages_that_lie_nowhere() {
 /// Of what is read where it lies, a piece at a time, no parts come.
 // spec: ENV-17, ENV-18
 #[test]
-fn parts_of_what_is_read() {
+fn fragments_of_a_message_read_in_place_end_the_connection() {
     let mut from = vec![7; 8 << 20];
     let address = from.as_mut_ptr().addr() as u64;
     for to in 0..6 {
@@ -186,7 +186,7 @@ fn parts_of_what_is_read() {
 
 // spec: ENV-17, ENV-18
 #[test]
-fn parts_that_cannot_be() {
+fn malformed_fragments_end_the_connection() {
     let wanted = WANTED as u64;
     let lens = [0, wanted + 1, HUGE[0], HUGE[1], HUGE[2], HUGE[3]];
     each("a length", lens.len(), 0, |scene, index| {

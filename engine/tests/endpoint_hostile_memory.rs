@@ -168,7 +168,7 @@ const HUGE: [u64; 4] = [u64::MAX, u64::MAX - 63, 1 << 62, 99];
 
 // spec: ENV-17
 #[test]
-fn answers_that_nobody_asked_for() {
+fn unsolicited_answers_end_the_connection() {
     let fault = Fault::Bounds;
     each("a name", HUGE.len() * 3, 0, |it, index| {
         let id = HUGE[index / 3] | 1 << 63;
@@ -203,7 +203,7 @@ const LIARS_OWN: u64 = scene::LIARS_ID;
 
 // spec: ENV-17
 #[test]
-fn answers_that_are_not_due() {
+fn answers_out_of_turn_end_the_connection() {
     let fault = Fault::Rights;
     each("done where bytes are due", 1, 0, |it, _| {
         let id = it.read;
@@ -262,7 +262,7 @@ fn bytes_that_cannot_be() {
 
 // spec: ENV-2, ENV-12, ENV-17
 #[test]
-fn touches_that_cannot_be() {
+fn malformed_rma_records_end_the_connection() {
     let (key, address) = (KEY, BASE);
     let part = |len, before, count, place| RmaRecord::WritePart {
         key,
@@ -336,7 +336,7 @@ fn refusals(it: &mut Touches, first: u64, count: u64) -> Vec<[u64; 2]> {
 
 // spec: ENV-23
 #[test]
-fn guesses_are_refused_and_touch_nothing() {
+fn guessed_keys_are_refused_and_change_no_memory() {
     let mut it = Touches::new();
     // Its long write has filled the ring: eight parts behind the three others.
     let first = 2 + 3 + 8;
@@ -389,7 +389,7 @@ fn guesses_are_refused_and_touch_nothing() {
 
 // spec: ENV-37, LIM-1
 #[test]
-fn reads_that_nobody_takes_have_a_limit() {
+fn unread_rma_answers_are_bounded() {
     let mut scene = Scene::of(&EndpointOptions::new().memory(2 << 20), false);
     let (windows, mut memory) = (MemoryRegions::new(), vec![7; 1 << 20]);
     let memory = vec![scene::whole(&mut memory)];
@@ -420,7 +420,7 @@ fn reads_that_nobody_takes_have_a_limit() {
 
 // spec: ENV-26
 #[test]
-fn a_write_that_never_ends_harms_nobody() {
+fn a_write_that_never_ends_does_not_disturb_others() {
     let mut it = Touches::new();
     let (key, address) = (KEY, BASE);
     // Refused, and left; the next write is another one.

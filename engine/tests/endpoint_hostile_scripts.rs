@@ -336,7 +336,7 @@ fn a_ring_that_is_too_short_is_refused() {
 
 // spec: ENV-17
 #[test]
-fn who_has_lied_is_not_heard_again() {
+fn a_peer_that_broke_the_protocol_is_not_heard_again() {
     let mut scene = Scene::new(false);
     say(&mut scene.liar, &Record::Fin { id: 99 }, &[]);
     say(&mut scene.liar, &Record::Short { envelope: envelope(6), answer: None }, &[1]);

@@ -310,7 +310,7 @@ fn has_socket(address: &Address) -> bool {
 
 // spec: ENV-8
 #[test]
-fn a_killed_process_harms_nobody_else() {
+fn a_killed_process_does_not_disturb_others() {
     with_processes(
         |number, line| member((number % PROCESSES) as usize, &line),
         |family| {

@@ -60,7 +60,7 @@ fn every_length_is_written_and_read_back() {
 
 // spec: ENV-21
 #[test]
-fn a_window_of_several_spans_is_one_memory() {
+fn a_memory_region_of_several_spans_is_contiguous_to_peers() {
     let mut sides = Sides::new(false);
     let mut memory: Vec<Vec<u8>> = (0..16).map(|n| vec![0; n * 1000 % 7001]).collect();
     let len: usize = memory.iter().map(Vec::len).sum();
@@ -80,7 +80,7 @@ fn a_window_of_several_spans_is_one_memory() {
 
 // spec: ENV-25
 #[test]
-fn what_is_injected_is_the_programs_at_once() {
+fn an_injected_buffer_can_be_reused_at_once() {
     let mut sides = Sides::new(false);
     let mut memory = vec![0; 400 * RawEndpoint::inject_max()];
     open(&sides, &mut memory, Rights::WRITE);
@@ -151,7 +151,7 @@ fn update(op: Combine, bytes: &mut [u8], tells: bool) -> RmaUpdate {
 
 // spec: ENV-23, ENV-24
 #[test]
-fn what_a_window_does_not_allow_is_refused() {
+fn an_operation_that_its_memory_region_does_not_allow_is_refused() {
     let len = 100_000;
     let mut memory = vec![9; len];
     for size in [0, 1, 512, 513, 40_000] {
@@ -193,7 +193,7 @@ fn what_a_window_does_not_allow_is_refused() {
 
 // spec: ENV-23
 #[test]
-fn without_windows_each_key_is_unknown() {
+fn without_memory_regions_each_key_is_unknown() {
     let mut sides = Sides::new(false);
     let (spot, mut bytes) = (sides.spot(KEY, 0), [0; 8]);
     let back = RemoteAddress { remote: sides.back, ..spot };
@@ -205,7 +205,7 @@ fn without_windows_each_key_is_unknown() {
 
 // spec: ENV-21
 #[test]
-fn windows_have_their_limits() {
+fn memory_regions_have_limits() {
     let windows = MemoryRegions::new();
     let expose = |key, base, memory| {
         windows.expose(MemoryRegion { key, base, memory, rights: Rights::all() })
@@ -228,7 +228,7 @@ fn windows_have_their_limits() {
 
 // spec: ENV-30
 #[test]
-fn what_is_posted_is_done_in_order() {
+fn posted_operations_execute_in_order() {
     let mut sides = Sides::new(false);
     let mut memory = vec![0; 300_000];
     open(&sides, &mut memory, Rights::all());
@@ -270,7 +270,7 @@ fn what_is_posted_is_done_in_order() {
 
 // spec: ENV-24, ENV-30
 #[test]
-fn nothing_overtakes_a_long_write() {
+fn later_operations_do_not_overtake_a_long_write() {
     let mut sides = Sides::new(false);
     let mut memory = vec![0; 4 << 20];
     open(&sides, &mut memory, Rights::all());

@@ -91,7 +91,7 @@ fn a_read_under_way_stops_at_the_fence() {
 
 // spec: ENV-22
 #[test]
-fn a_window_is_withdrawn_while_its_endpoint_works_elsewhere() {
+fn a_memory_region_can_be_withdrawn_from_another_thread() {
     let is_over = AtomicBool::new(false);
     for round in 0..20 {
         let windows = MemoryRegions::new();
@@ -195,7 +195,7 @@ fn everything_ends_with_its_target() {
 
 // spec: ENV-8
 #[test]
-fn a_death_harms_nobody_else() {
+fn a_death_does_not_disturb_other_peers() {
     let mut sides = Sides::new(false);
     let (mut memory, mut rooms) = (vec![0; LEN], rooms());
     open(&sides.windows, &mut memory);

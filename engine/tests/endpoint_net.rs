@@ -83,14 +83,14 @@ fn messages_of_all_sizes_go_over_a_clean_network() {
 
 // spec: ENV-4, ENV-33
 #[test]
-fn they_do_over_one_that_loses_some() {
+fn messages_of_all_sizes_arrive_over_a_lossy_network() {
     exchange(false, "loss=5%");
     exchange(true, "loss=5%");
 }
 
 // spec: ENV-4, ENV-33
 #[test]
-fn they_do_over_one_that_loses_many_and_spoils_others() {
+fn messages_of_all_sizes_arrive_over_a_lossy_corrupting_network() {
     exchange(false, "loss=20%,dup=2%,reorder=5%,corrupt=1%");
     exchange(true, "loss=20%,dup=2%,reorder=5%,corrupt=1%");
 }
@@ -130,7 +130,7 @@ fn a_link_has_the_shorter_ring_of_those_that_its_ends_want() {
 
 // spec: ENV-3, ENV-4
 #[test]
-fn long_ones_go_before_they_are_wanted_while_the_ring_has_room() {
+fn long_messages_are_sent_without_rts_while_the_ring_has_room() {
     let mut watchdog = Watchdog::start(0);
     let [mut near, mut far] = [(); 2].map(|()| Side::open(&apart(true).ring(1 << 18)));
     let to_far = near.remote(&far);
@@ -215,7 +215,7 @@ fn of_two_that_call_each_other_one_call_counts() {
 
 // spec: ENV-9
 #[test]
-fn who_rests_is_woken_by_what_comes_from_afar() {
+fn a_waiting_endpoint_is_woken_by_the_network() {
     let mut watchdog = Watchdog::start(0);
     let ([mut near, mut far], [to_far, to_near]) = pair(false, "loss=20%");
     pass([&mut near, &mut far], to_far, 0);
@@ -349,7 +349,7 @@ fn a_caller_that_has_not_the_whole_address_is_refused() {
 /// The callee is gone, and of another host nothing but the network says so.
 // spec: ENV-34, OPEN-32
 #[test]
-fn a_call_that_nobody_answers_ends_with_what_came_of_each_address() {
+fn an_unanswered_call_reports_the_outcome_of_each_address() {
     let mut watchdog = Watchdog::start(0);
     let address = Side::open(&apart(false)).address();
     let mut near = Side::open(&apart(false).silence(sides::SHORT));

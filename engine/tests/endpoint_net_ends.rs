@@ -29,7 +29,7 @@ fn check_end(near: &mut Side, mut far: Side, to_far: RemoteId, go: impl FnOnce(S
 
 // spec: ENV-8, ENV-33
 #[test]
-fn what_is_under_way_ends_with_a_peer_that_leaves() {
+fn operations_under_way_end_when_the_peer_leaves() {
     let mut watchdog = Watchdog::start(0);
     for is_plain in [false, true] {
         let [mut near, mut far] = [0, 1].map(|_| Side::open(&apart(is_plain)));
@@ -42,7 +42,7 @@ fn what_is_under_way_ends_with_a_peer_that_leaves() {
 
 // spec: ENV-8, LINK-17
 #[test]
-fn it_ends_with_one_that_falls_silent() {
+fn operations_under_way_end_when_the_peer_falls_silent() {
     let mut watchdog = Watchdog::start(0);
     let cable = Partition::new();
     let mut near = Side::open(&apart(false).silence(SHORT).dead_after(SHORT).partition(&cable));
@@ -72,7 +72,7 @@ fn it_ends_with_one_that_falls_silent() {
 
 // spec: ENV-8
 #[test]
-fn what_was_sent_before_a_peer_leaves_arrives() {
+fn messages_sent_before_a_peer_leaves_arrive() {
     let mut watchdog = Watchdog::start(0);
     let mut far = Side::open(&apart(false));
     for round in 0..6 {
@@ -108,7 +108,7 @@ fn what_was_sent_before_a_peer_leaves_arrives() {
 
 // spec: ENV-16, ENV-33
 #[test]
-fn who_is_forgotten_may_call_anew_and_be_called() {
+fn a_forgotten_remote_can_call_and_be_called_again() {
     let mut watchdog = Watchdog::start(0);
     for is_plain in [false, true] {
         let [mut near, mut far] = [0, 1].map(|_| Side::open(&apart(is_plain)));
@@ -149,7 +149,7 @@ fn who_is_forgotten_may_call_anew_and_be_called() {
 
 // spec: ENV-33
 #[test]
-fn a_call_that_is_forgotten_leaves_nothing() {
+fn a_forgotten_call_leaves_no_state() {
     let mut watchdog = Watchdog::start(0);
     let [mut near, mut far] = [0, 1].map(|_| Side::open(&apart(false)));
     for round in 0..20 {
@@ -169,7 +169,7 @@ fn a_call_that_is_forgotten_leaves_nothing() {
 
 // spec: ENV-33
 #[test]
-fn who_has_called_can_be_called_back_once_its_address_is_known() {
+fn a_caller_can_be_called_back_once_its_address_is_known() {
     let mut watchdog = Watchdog::start(0);
     let cable = Partition::new();
     let mut near = Side::open(&apart(false).silence(SHORT).dead_after(SHORT).partition(&cable));

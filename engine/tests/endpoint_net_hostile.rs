@@ -61,7 +61,7 @@ fn settle(sides: &mut [&mut Side], tap: &mut Tap) {
 
 // spec: OPEN-15, OPEN-16, SEAL-4, SEAL-8
 #[test]
-fn what_is_recorded_and_sent_again_changes_nothing() {
+fn replayed_datagrams_have_no_effect_on_an_endpoint() {
     let mut watchdog = Watchdog::start(0);
     for is_plain in [false, true] {
         let [mut near, mut far] = [0, 1].map(|_| Side::open(&apart(is_plain)));
@@ -186,7 +186,7 @@ fn name_of(side: &Side) -> [u64; 2] {
 
 // spec: ENV-33, OPEN-14, OPEN-15
 #[test]
-fn nobody_takes_the_name_of_a_neighbour_or_of_who_is_connected() {
+fn the_name_of_a_neighbour_or_connected_peer_cannot_be_taken() {
     let mut watchdog = Watchdog::start(0);
     let mut victim = Side::open(&here().silence(sides::LONG).plain());
     let mut neighbour = Side::open(&here().local());
@@ -214,7 +214,7 @@ fn nobody_takes_the_name_of_a_neighbour_or_of_who_is_connected() {
 
 // spec: OPEN-9, OPEN-11
 #[test]
-fn a_flood_of_openings_keeps_nobody_out() {
+fn a_flood_of_opens_does_not_block_other_callers() {
     let mut watchdog = Watchdog::start(0);
     let mut victim = Side::open(&apart(true));
     let mut near = Side::open(&apart(true));

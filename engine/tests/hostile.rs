@@ -203,12 +203,12 @@ fn random_attacks(mode: Mode, name: &str) {
 
 // spec: ERR-7, ERR-8, CAP-2, CAP-7, MSG-5
 #[test]
-fn any_bytes_in_a_mediated_connection_harm_nobody_else() {
+fn arbitrary_bytes_in_a_mediated_connection_do_not_disturb_others() {
     random_attacks(Mode::Mediated, "any-bytes");
 }
 
 // spec: ERR-7, ERR-8, MSG-5
 #[test]
-fn any_bytes_in_a_direct_connection_harm_nobody_else() {
+fn arbitrary_bytes_in_a_direct_connection_do_not_disturb_others() {
     random_attacks(Mode::Direct, "any-bytes");
 }

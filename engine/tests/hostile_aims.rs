@@ -43,7 +43,7 @@ fn add() -> Atomic {
 
 // spec: CAP-2, CAP-5, CAP-7, KEY-2
 #[test]
-fn what_is_not_granted_faults() {
+fn operations_without_a_grant_fault() {
     let mut world = World::new(Mode::Mediated, "not-granted");
     let honest = world.honest_key();
     let own = world.granted_attacker().key;
@@ -135,7 +135,7 @@ fn answer(attacker: &mut Attacker, cookie: u64, data: &[u64]) {
 
 // spec: ERR-7, GET-1
 #[test]
-fn answers_land_where_they_were_asked_for_or_nowhere() {
+fn answers_land_only_in_requested_buffers() {
     let lies = [
         (0, 9),
         (8, 8),
@@ -170,7 +170,7 @@ fn answers_land_where_they_were_asked_for_or_nowhere() {
 
 // spec: ERR-7
 #[test]
-fn answers_to_nothing_end_the_connection() {
+fn answers_without_a_request_end_the_connection() {
     for number in [0, 1, 2, 77, u32::MAX] {
         let mut world = World::new(Mode::Mediated, "to-nothing");
         let (mut attacker, peer) = world.attacker(true);
@@ -265,7 +265,7 @@ fn change_a_line(attacker: &mut Attacker, key: Key, random: &mut Random) {
 
 // spec: ERR-8
 #[test]
-fn what_changes_while_it_is_read_harms_nobody_else() {
+fn records_changed_while_read_do_not_disturb_others() {
     change_while_read(Mode::Direct);
     change_while_read(Mode::Mediated);
 }

@@ -197,7 +197,7 @@ fn riot(misuser: &Misuser, over: &AtomicBool) {
 
 // spec: LIFE-13, WAIT-1, PROG-4, LANE-15
 #[test]
-fn a_peer_that_never_stops_kicking_is_in_nobodys_way() {
+fn a_peer_that_kicks_constantly_does_not_delay_others() {
     let _alone = alone();
     for (mode, engine) in MODES.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
         let mut world = World::new(mode, "bell-riot");
@@ -267,7 +267,7 @@ fn whichever_thread_takes_a_kick_the_other_one_is_woken_too() {
 
 // spec: WAIT-3
 #[test]
-fn a_kick_wakes_whoever_sleeps_whatever_was_sent_before() {
+fn a_kick_wakes_a_sleeper_also_after_stale_kicks() {
     let _alone = alone();
     for mode in MODES {
         let mut world = World::new(mode, "bell-wakes");

@@ -63,7 +63,7 @@ fn answer(attacker: &mut Attacker, cookie: u64, data: &[u64]) {
 
 // spec: LIM-1, LIFE-17
 #[test]
-fn peers_that_come_and_go_leave_nothing_behind() {
+fn departed_peers_leave_no_resources() {
     let _alone = alone();
     for mode in [Mode::Direct, Mode::Mediated] {
         let mut world = World::new(mode, "come-and-go");
@@ -101,7 +101,7 @@ fn a_peer_that_takes_no_offers_does_not_hold_the_owner_up() {
 
 // spec: MSG-5, MSG-9
 #[test]
-fn a_message_that_waits_for_ever_is_in_nobodys_way() {
+fn an_unread_message_does_not_delay_other_peers() {
     let _alone = alone();
     let mut world = World::new(Mode::Mediated, "gate");
     let (mut attacker, peer) = world.attacker(true);
@@ -300,7 +300,7 @@ fn answers_do_not_land_between_rows() {
 
 // spec: QUE-3, QUE-7
 #[test]
-fn a_producer_that_lies_is_in_nobodys_way() {
+fn a_hostile_producer_does_not_disturb_others() {
     let _alone = alone();
     for len in [0, 8, 1036, 1040, 1600, 2400, 1 << 20, u32::MAX] {
         let mut world = World::new(Mode::Mediated, "producer");
@@ -330,7 +330,7 @@ fn a_producer_that_lies_is_in_nobodys_way() {
 
 // spec: LIFE-9
 #[test]
-fn many_that_say_nothing_are_in_nobodys_way() {
+fn silent_callers_do_not_block_an_accept() {
     let _alone = alone();
     let mut world = World::new(Mode::Direct, "many-silent");
     let silent: Vec<_> = (0..200).map(|_| connect_to(&world.path)).collect();

@@ -120,7 +120,7 @@ fn a_bad_notification_ends_and_forgets_its_connection() {
 
 // spec: ERR-5, LIFE-18
 #[test]
-fn what_is_no_command_ends_its_connection() {
+fn a_malformed_command_ends_its_connection() {
     for bad in [Some((Kind::Message, 48)), Some((Kind::Command, 40)), None] {
         let mut world = World::new(Mode::Mediated, "bad-command");
         let (mut attacker, peer) = world.attacker(true);

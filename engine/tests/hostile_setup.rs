@@ -113,7 +113,7 @@ fn wrong_files(len: u64) -> Vec<OwnedFd> {
 
 // spec: LIFE-9
 #[test]
-fn strangers_that_say_nothing_or_go_do_not_hold_the_port_up() {
+fn silent_or_departing_strangers_do_not_delay_the_port() {
     for mode in MODES {
         let mut world = World::new(mode, "silence");
         let silent = connect_to(&world.path);
@@ -482,7 +482,7 @@ fn a_packet_that_no_peer_sends_is_counted_and_named() {
 
 // spec: LIM-1
 #[test]
-fn empty_files_cost_the_taker_nothing() {
+fn sparse_files_use_no_memory_of_the_receiver() {
     let mut world = World::new(Mode::Direct, "sparse");
     let len = 1 << 30;
     let (attacker, peer) = world.attacker(false);

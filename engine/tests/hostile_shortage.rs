@@ -68,7 +68,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 // spec: ENV-34, ERR-10, LIFE-27
 #[test]
-fn callers_of_an_endpoint_without_descriptors_hear_why_and_what_to_do() {
+fn callers_of_an_endpoint_without_descriptors_get_reason_and_advice() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let open = || RawEndpoint::open_with(&EndpointOptions::new().local()).expect("an endpoint");
     let mut victim = open();

@@ -121,7 +121,7 @@ fn words(words: &[u64]) -> Vec<u8> {
 /// A peer that cannot read is asked once; then all goes by the landing.
 // spec: INJ-2, INJ-7
 #[test]
-fn who_is_refused_does_not_ask_again() {
+fn a_sender_whose_read_is_refused_uses_the_landing_afterwards() {
     let (mut near, far) = pair(&tuned(2000));
     let mut far = Messenger::new(far);
     let payload = bytes(5000, 1);
@@ -147,7 +147,7 @@ fn who_is_refused_does_not_ask_again() {
 /// the landing goes by that.
 // spec: INJ-2, INJ-7
 #[test]
-fn long_messages_ask_and_go_as_they_are_wanted() {
+fn long_messages_send_rts_and_use_the_requested_method() {
     let (mut near, far) = pair(&Tuning::new());
     let mut far = Messenger::new(far);
     let keep = Handler::<1>::named("keep");
@@ -194,7 +194,7 @@ fn a_receiver_chooses_how_messages_come() {
 
 // spec: INJ-6, INJ-7
 #[test]
-fn what_cannot_be_read_is_not_run() {
+fn a_message_whose_memory_cannot_be_read_is_not_run() {
     let (mut near, far) = pair(&Tuning::new());
     let ((mut far, keep), mut seen) = (messenger(far), vec![]);
     let payload = bytes(3000, 2);

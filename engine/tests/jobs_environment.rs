@@ -71,7 +71,7 @@ fn a_wrong_variable_is_named() {
 
 // spec: LIFE-23, LIFE-30
 #[test]
-fn a_wrong_choice_is_an_error_where_nothing_needs_it_and_says_what_there_is() {
+fn a_wrong_setting_is_an_error_even_if_unused_and_lists_choices() {
     let wrong = [
         ("AYRE_NET", "nonsense", "lo 127.0.0.1"),
         ("AYRE_NET", "lo,lo,lo,lo,lo", "at most 4"),
@@ -139,7 +139,7 @@ fn ask_in_vain(_: &Line) {
 
 // spec: ERR-10, ERR-11
 #[test]
-fn what_is_in_vain_is_told_on_standard_error_as_the_user_wants() {
+fn vain_attempts_are_logged_to_standard_error_as_configured() {
     with_processes(
         |_, line| ask_in_vain(&line),
         |family| {

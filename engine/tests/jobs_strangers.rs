@@ -65,7 +65,7 @@ fn disturb(family: &Family, mut disturb: impl FnMut(&Path)) {
 
 // spec: LIFE-3, LIFE-9
 #[test]
-fn garbage_harms_nobody() {
+fn garbage_from_strangers_does_not_disturb_a_job() {
     with_processes(
         |_, _| rank(),
         |family| {
@@ -156,7 +156,7 @@ fn a_port_of_another_number_is_refused_and_joining_goes_on() {
 /// Many that say nothing and stay.
 // spec: LIFE-9
 #[test]
-fn silence_harms_nobody() {
+fn silent_strangers_do_not_delay_a_job() {
     with_processes(
         |_, _| rank(),
         |family| {
@@ -310,7 +310,7 @@ fn turn_away(line: &Line) {
 
 // spec: LIFE-9, LIM-1
 #[test]
-fn strangers_leave_nothing_behind() {
+fn strangers_leave_no_resources() {
     with_processes(
         |_, line| turn_away(&line),
         |family| {

@@ -241,7 +241,7 @@ fn a_plain_job_of_ayre_run_has_no_key() {
 
 // spec: LIFE-24, LIFE-31
 #[test]
-fn what_a_rank_leaves_that_is_killed_while_it_joins_is_removed_by_the_next() {
+fn files_of_a_rank_killed_while_joining_are_removed_by_the_next() {
     with_processes(
         |_, _| {
             let _ = Port::join();

@@ -206,7 +206,7 @@ fn collect(rank: &mut Rank, line: &Line) {
 
 // spec: LIFE-12, MSG-10, QUE-9
 #[test]
-fn what_was_published_is_delivered_after_the_death() {
+fn messages_published_before_a_death_are_delivered() {
     let child = |_, line: Line| {
         let mut rank = Rank::join();
         match rank.port.rank() {
@@ -305,7 +305,7 @@ fn outlive(line: &Line) {
 
 // spec: LIFE-16, LIFE-13, BAR-3
 #[test]
-fn a_rank_that_leaves_early_disturbs_nobody() {
+fn a_rank_that_leaves_early_does_not_disturb_others() {
     with_processes(
         |_, line| outlive(&line),
         |family| {
@@ -339,7 +339,7 @@ fn join_or_fail(line: &Line) {
 
 // spec: LIFE-4
 #[test]
-fn a_rank_killed_while_joining_blocks_nobody() {
+fn a_rank_killed_while_joining_does_not_block_others() {
     with_processes(
         |_, line| join_or_fail(&line),
         |family| {
@@ -394,7 +394,7 @@ fn hold_everything(line: &Line) {
 
 // spec: LIFE-17
 #[test]
-fn nothing_of_a_port_remains() {
+fn a_closed_port_leaves_no_resources() {
     with_processes(
         |_, line| hold_everything(&line),
         |family| {

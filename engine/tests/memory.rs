@@ -368,7 +368,7 @@ fn come_and_go(family: &Family, way: &str, words: usize) {
 
 // spec: LIFE-17, LIM-1
 #[test]
-fn a_thousand_ports_that_come_and_go_leave_nothing_with_their_peer() {
+fn a_thousand_departed_ports_leave_no_memory_at_their_peer() {
     with_processes(
         |number, line| if number == 0 { host_of_ports(&line) } else { be_ports(&line) },
         |family| come_and_go(family, "port", 1),
@@ -377,7 +377,7 @@ fn a_thousand_ports_that_come_and_go_leave_nothing_with_their_peer() {
 
 // spec: LIFE-17, LIM-1
 #[test]
-fn a_thousand_links_that_come_and_go_leave_nothing_with_their_peer() {
+fn a_thousand_departed_links_leave_no_memory_at_their_peer() {
     with_processes(
         |number, line| if number == 0 { host_of_ports(&line) } else { be_ports(&line) },
         |family| come_and_go(family, "link", 1),
@@ -386,7 +386,7 @@ fn a_thousand_links_that_come_and_go_leave_nothing_with_their_peer() {
 
 // spec: LIFE-17, LIM-1
 #[test]
-fn a_thousand_endpoints_that_come_and_go_leave_nothing_with_their_peer() {
+fn a_thousand_departed_endpoints_leave_no_memory_at_their_peer() {
     with_processes(
         |number, line| if number == 0 { host_of_endpoints(&line) } else { be_endpoints(&line) },
         |family| come_and_go(family, "endpoint", 8),

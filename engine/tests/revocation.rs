@@ -200,7 +200,7 @@ fn dawdle(random: &mut Random, port: &mut Port, executor: Executor) {
 
 // spec: REV-1, REV-2
 #[test]
-fn nothing_lands_once_revoke_has_returned() {
+fn no_write_lands_once_revoke_has_returned() {
     let child = |number, line: Line| holder(number, &line, executor_of_holder(), |_, _| {});
     with_processes(child, |family| {
         for executor in Executor::ALL {

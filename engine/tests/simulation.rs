@@ -76,7 +76,7 @@ fn the_same_seeds_take_the_same_course() {
 
 // spec: NET-8, NET-9
 #[test]
-fn a_datagram_takes_the_latency_and_nothing_else_does() {
+fn only_datagrams_take_simulated_time() {
     let simulation = Simulation::new(LATENCY);
     let [mut near, mut far] = pair(&simulation, &NetOptions::plain());
     for _ in 0..100 {
@@ -130,7 +130,7 @@ fn time_stands_still_while_a_port_has_to_look() {
 
 // spec: NET-10, WIRE-7
 #[test]
-fn who_does_not_poll_is_looked_for_and_not_taken_for_dead() {
+fn a_peer_that_does_not_poll_is_not_declared_dead() {
     let silence = Duration::from_millis(50);
     let simulation = Simulation::new(LATENCY);
     let [mut near, mut far] = pair(&simulation, &NetOptions::plain().silence(silence));
@@ -162,7 +162,7 @@ fn an_idle_link_outlives_much_loss() {
 
 // spec: NET-9, LINK-17
 #[test]
-fn who_is_cut_off_is_taken_for_dead_in_no_time() {
+fn a_partitioned_peer_is_declared_dead_without_real_waiting() {
     let (simulation, cable) = (Simulation::new(LATENCY), Partition::new());
     let hour = Duration::from_secs(3600);
     let options = NetOptions::plain().silence(hour).partition(&cable);
@@ -184,7 +184,7 @@ fn who_is_cut_off_is_taken_for_dead_in_no_time() {
 }
 
 #[test]
-fn nobody_answers_where_nobody_is() {
+fn a_connect_to_an_unused_address_times_out() {
     let simulation = Simulation::new(LATENCY);
     let mut port = Port::open(Config::new()).expect("a port opens");
     let at = "10.0.0.1:7".parse().expect("an address");
@@ -234,7 +234,7 @@ fn waits_in_one_thread_end_at_the_same_times() {
 /// The system's clock decides when such a call returns, and not what the network has done by then.
 // spec: NET-9, NET-17
 #[test]
-fn a_wait_in_vain_takes_its_time_and_nothing_more_happens() {
+fn a_wait_that_times_out_lasts_its_real_duration() {
     let run = || {
         let simulation = Simulation::new(LATENCY);
         let options = NetOptions::plain().faults("loss=20%,seed=5".parse().expect("a plan"));
@@ -261,7 +261,7 @@ fn a_wait_in_vain_takes_its_time_and_nothing_more_happens() {
 /// The network's time is at the end of the wait by then, and goes on for who sends.
 // spec: NET-17
 #[test]
-fn what_another_thread_sends_late_by_the_networks_clock_ends_a_wait() {
+fn a_message_sent_late_by_network_time_ends_a_wait() {
     let mut watchdog = Watchdog::start(0);
     let (simulation, hour) = (Simulation::new(LATENCY), Duration::from_secs(3600));
     let [mut near, mut far] = pair(&simulation, &NetOptions::plain().silence(2 * hour));

@@ -183,7 +183,7 @@ impl Run {
 
 // spec: COLL-3, COLL-4, COLL-9, COLL-11, COLL-15, NET-8
 #[test]
-fn what_was_begun_ends_whoever_dies() {
+fn every_collective_ends_whichever_member_dies() {
     let (mut kills, mut all) = (0, 0);
     for seed in iterations(100) {
         let _named = Named(seed);

@@ -159,7 +159,7 @@ impl Run {
 
 // spec: AM-5, AM-8, AM-9, AM-11, AM-12, NET-8
 #[test]
-fn answers_come_whole_once_and_in_order_whoever_dies() {
+fn answers_arrive_whole_once_and_in_order_despite_deaths() {
     let mut bytes = 0;
     for seed in iterations(60) {
         let _named = Named(seed);

@@ -127,7 +127,7 @@ fn data_is_in_place_before_its_turn_and_its_notification_is_not_there() {
 
 // spec: WIRE-13, LIFE-18
 #[test]
-fn what_is_no_put_waits_for_its_turn_whatever_its_frame_says() {
+fn only_puts_execute_ahead_of_their_turn() {
     let mut watchdog = Watchdog::start(0);
     let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 5, compare: 0 };
     for action in [Action::Immediate(7), Action::Atomic(add), Action::Notify, Action::Fetch(add)] {
@@ -155,7 +155,7 @@ type Case = (&'static str, Rights, fn(&mut Claim));
 
 // spec: WIRE-13, CAP-7
 #[test]
-fn what_a_peer_may_not_write_it_may_not_write_early() {
+fn an_early_put_needs_the_same_rights() {
     let mut watchdog = Watchdog::start(0);
     let cases: [Case; 5] = [
         ("no right", Rights::READ, |_| {}),
@@ -181,7 +181,7 @@ fn what_a_peer_may_not_write_it_may_not_write_early() {
 
 // spec: WIRE-13
 #[test]
-fn what_is_revoked_before_its_turn_is_a_fault_and_lands_no_more() {
+fn an_early_put_to_a_revoked_grant_faults_and_does_not_land() {
     let mut watchdog = Watchdog::start(0);
     let mut stage = Stage::new(Rights::all());
     let (first, second) = (stage.put(0, 8), stage.put(8, 8));
@@ -199,7 +199,7 @@ fn what_is_revoked_before_its_turn_is_a_fault_and_lands_no_more() {
 
 // spec: WIRE-13
 #[test]
-fn one_who_writes_the_same_bytes_early_again_and_again_reaches_no_others() {
+fn repeated_early_puts_write_only_their_range() {
     let mut watchdog = Watchdog::start(0);
     let mut stage = Stage::new(Rights::all());
     for ahead in [2, 1, 3] {
@@ -237,7 +237,7 @@ fn two_paths(number: u16) -> (Port, Vec<std::net::SocketAddr>) {
 /// way; when the second one's notification is there, all is as if both had come in order.
 // spec: WIRE-13, ORD-1, ORD-2, ORD-3
 #[test]
-fn frames_of_two_paths_are_early_and_nothing_is_seen_out_of_order() {
+fn early_frames_of_two_paths_keep_the_order_of_effects() {
     let mut watchdog = Watchdog::start(0);
     let ((mut near, _), (mut far, at)) = (two_paths(0), two_paths(1));
     let (to_far, to_near) = std::thread::scope(|scope| {

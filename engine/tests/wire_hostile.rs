@@ -72,7 +72,7 @@ fn is_open(bytes: &[u8]) -> bool {
 
 // spec: LINK-2, LINK-15, SEAL-11
 #[test]
-fn what_was_recorded_and_is_sent_again_does_nothing() {
+fn replayed_frames_have_no_effect() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let recorded = frames(&world);
@@ -85,7 +85,7 @@ fn what_was_recorded_and_is_sent_again_does_nothing() {
 
 // spec: LINK-15, SEAL-4
 #[test]
-fn what_a_port_has_sent_itself_does_nothing_when_it_comes_back() {
+fn reflected_frames_have_no_effect() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let reflected = world.tap.seen[1].clone();
@@ -98,7 +98,7 @@ fn what_a_port_has_sent_itself_does_nothing_when_it_comes_back() {
 
 // spec: FRAME-1, FRAME-5, FRAME-6, SEAL-4
 #[test]
-fn what_is_cut_short_or_has_grown_does_nothing() {
+fn truncated_and_extended_frames_have_no_effect() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let mut random = Random::new(1);
@@ -124,7 +124,7 @@ fn what_is_cut_short_or_has_grown_does_nothing() {
 
 // spec: FRAME-4, FRAME-6, SEAL-1, SEAL-4
 #[test]
-fn flipped_bits_do_nothing() {
+fn frames_with_flipped_bits_have_no_effect() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let mut random = Random::new(2);
@@ -152,7 +152,7 @@ fn flipped_bits_do_nothing() {
 
 // spec: LINK-1, LINK-2, FRAME-5, SEAL-4
 #[test]
-fn what_is_changed_or_kept_back_on_the_way_is_as_good_as_lost() {
+fn tampered_frames_count_as_lost() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let mut random = Random::new(3);
@@ -176,7 +176,7 @@ fn what_is_changed_or_kept_back_on_the_way_is_as_good_as_lost() {
 
 // spec: FRAME-3, FRAME-6, SEAL-1, SEAL-10
 #[test]
-fn any_bytes_do_nothing() {
+fn arbitrary_datagrams_have_no_effect() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let mut random = Random::new(4);
@@ -230,7 +230,7 @@ fn forged(world: &World) -> Vec<Vec<u8>> {
 
 // spec: LINK-15, LINK-20
 #[test]
-fn frames_of_another_token_generation_or_index_do_nothing() {
+fn frames_of_a_wrong_token_generation_or_index_have_no_effect() {
     let mut watchdog = Watchdog::start(0);
     let mut world = busy_world(Protection::Plain);
     let datagrams = forged(&world);
@@ -242,7 +242,7 @@ fn frames_of_another_token_generation_or_index_do_nothing() {
 
 // spec: SEAL-1, SEAL-4, SEAL-10
 #[test]
-fn a_sealed_port_takes_no_bare_frame_and_nothing_sealed_for_another_link() {
+fn a_sealed_port_refuses_plain_frames_and_frames_of_other_links() {
     let mut watchdog = Watchdog::start(0);
     let plain = busy_world(Protection::Plain);
     let mut world = busy_world(Protection::Sealed);
@@ -396,7 +396,7 @@ fn opens(protection: Protection) -> Vec<Vec<u8>> {
 
 // spec: OPEN-8, OPEN-9, OPEN-10, OPEN-11
 #[test]
-fn a_flood_of_opens_keeps_nobody_out() {
+fn a_flood_of_opens_does_not_block_a_new_link() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let opens = opens(protection);
@@ -452,7 +452,7 @@ fn forged_accepts(open: &[u8], earlier: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 // spec: OPEN-5, OPEN-7, SEAL-8
 #[test]
-fn forged_accepts_mislead_nobody() {
+fn forged_accepts_do_not_mislead_an_opener() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let earlier = world.tap.seen[1].clone();
@@ -498,7 +498,7 @@ fn forged_accepts_mislead_nobody() {
 
 // spec: SEAL-10, OPEN-10
 #[test]
-fn another_link_is_in_nobodys_way() {
+fn another_link_does_not_disturb_a_link() {
     for_both(|protection| {
         let mut world = busy_world(protection);
         let mut other = Port::open(config(7).linger(LONG)).expect("a port");

@@ -198,7 +198,7 @@ fn confirmations(accept: &[u8], recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 // spec: OPEN-12, LINK-19, LINK-20, SEAL-8, SEAL-10
 #[test]
-fn nobody_ends_the_opening_of_a_sealed_link() {
+fn forged_frames_do_not_end_a_sealed_opening() {
     let mut watchdog = Watchdog::start(0);
     let mut world = World::new(Protection::Sealed);
     let at = world.at;

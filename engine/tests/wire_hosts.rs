@@ -369,7 +369,7 @@ fn hosts_talk() {
 
 // spec: LINK-2, LINK-8, LINK-9, FRAME-5, NET-1, SEAL-4
 #[test]
-fn a_bad_network_loses_and_repeats_nothing() {
+fn each_message_arrives_once_over_a_bad_network() {
     let child = |number, line: Line| both(number % 2, &line);
     with_processes(child, |family| {
         for seed in iterations(1) {
@@ -385,7 +385,7 @@ fn a_bad_network_loses_and_repeats_nothing() {
 
 // spec: LINK-2, LINK-17, NET-3, NET-4
 #[test]
-fn a_cable_that_is_pulled_for_a_while_loses_and_repeats_nothing() {
+fn each_message_arrives_once_despite_a_pulled_cable() {
     let child = |number, line: Line| both(number % 2, &line);
     with_processes(child, |family| {
         for ethernet in [false, true] {

@@ -278,7 +278,7 @@ fn records_that_no_carrier_sends_end_the_link() {
 
 // spec: ERR-5, ERR-6, GET-2, LIFE-18
 #[test]
-fn answers_to_what_nobody_has_asked_end_the_link() {
+fn answers_without_a_matching_request_end_the_link() {
     const GET: u32 = 2;
     must_end(&[
         ("an answer to no command", |liar| liar.tell(&[response(77, Ended::Ok, 0, 0)])),
@@ -382,7 +382,7 @@ fn odd_frames() -> [Lie; 7] {
 
 // spec: LINK-5, LINK-10, LINK-13, LINK-15, LINK-19, LINK-22, WIRE-2, RTT-1
 #[test]
-fn what_is_old_odd_or_early_is_let_pass() {
+fn stale_and_early_frames_do_not_end_the_link() {
     let mut watchdog = Watchdog::start(0);
     let mut stage = Stage::new();
     for (what, say) in odd_headers().into_iter().chain(odd_frames()) {
@@ -437,7 +437,7 @@ fn any_lie(liar: &mut Liar, random: &mut Random) {
 
 // spec: ERR-7, ERR-8, LINK-11, LIFE-13
 #[test]
-fn any_lies_harm_nobody_else() {
+fn arbitrary_protocol_violations_do_not_disturb_other_links() {
     let mut watchdog = Watchdog::start(0);
     let mut stage = Stage::new();
     let mut ended = 0;

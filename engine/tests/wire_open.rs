@@ -98,7 +98,7 @@ fn a_wait_of_a_port_with_links_sleeps_after_some_dozens_of_calls() {
 
 // spec: LIFE-20
 #[test]
-fn nobody_connects_while_nobody_accepts() {
+fn a_connect_times_out_while_the_peer_does_not_accept() {
     let options = sealed(KEY);
     let (_far, to) = open(2, &options);
     let (mut near, _) = hurried(1, &options);

@@ -67,7 +67,7 @@ fn lose(survivor: &mut Port, at: SocketAddr, protection: Protection) -> (Vec<Sta
 
 // spec: LIFE-22, LINK-21, LINK-25, OPEN-13, ERR-1, WIRE-8
 #[test]
-fn what_is_under_way_to_a_port_that_was_started_anew_says_so() {
+fn operations_to_a_restarted_port_fail_with_that_reason() {
     let mut watchdog = Watchdog::start(0);
     for protection in Protection::ALL {
         let (mut survivor, at) = open_at(0, options(protection));
@@ -106,7 +106,7 @@ fn what_is_under_way_to_a_port_that_was_started_anew_says_so() {
 /// Who only claims to be the peer, started anew, is refused, for the peer is there.
 // spec: LINK-25, OPEN-13, LIFE-13
 #[test]
-fn nobody_takes_the_place_of_a_port_that_is_there() {
+fn an_impostor_cannot_replace_a_live_port() {
     let mut watchdog = Watchdog::start(0);
     for protection in Protection::ALL {
         let (mut survivor, at) = open_at(0, protection.options());

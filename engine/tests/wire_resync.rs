@@ -128,7 +128,7 @@ fn joined(protection: Protection) -> ([Port; 3], Vec<Region>, [Far; 2]) {
 
 // spec: LINK-12, LINK-22, LINK-23, WIRE-1, WIRE-11
 #[test]
-fn a_warm_reset_loses_nothing_and_disturbs_no_other_link() {
+fn a_warm_reset_loses_no_message_and_disturbs_no_other_link() {
     let mut watchdog = Watchdog::start(0);
     for protection in Protection::ALL {
         let ([mut centre, mut first, mut second], regions, mut fars) = joined(protection);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_slow_places_comes_late() {
+    fn messages_to_slow_places_arrive_late() {
         let came = all(laden(50), 1);
         let when = |place: usize| {
             let its = came.iter().enumerate().filter(|(_, one)| one.1 == place);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_the_last_of_its_sender_or_all_to_its_place() {
+    fn losses_take_the_tail_of_a_sender_or_all_to_a_place() {
         let mut channels = laden(50);
         channels.lose_to(3);
         assert!(channels.busy().iter().all(|(_, to)| *to != 3));

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_way_loses_what_is_sent_and_not_what_is_on_its_way() {
+    fn a_cut_path_loses_new_datagrams_but_not_those_in_flight() {
         let mut network = Network::new(vec![Plan { delay: 9, ..Plan::NONE }; 2]);
         network.ways[0].send(1, 0);
         network.ways[0].is_cut = true;

@@ -210,7 +210,7 @@ proptest! {
     /// A receiver finds what a sender may not do, and stays as it is.
     // spec: AM-15, AM-13, INJ-7
     #[test]
-    fn receivers_refuse_what_cannot_be(words in vec((0..6_u8, any::<u64>(), 0..9000_u64), 1..80)) {
+    fn receivers_refuse_bad_records(words in vec((0..6_u8, any::<u64>(), 0..9000_u64), 1..80)) {
         let mut inward = Inward::default();
         let (mut left, mut taken, mut is_made, mut is_wanted) = (0_u64, 0_u64, false, false);
         let mut answer = None;
@@ -267,7 +267,7 @@ proptest! {
     /// A sender finds what a receiver may not say, and stays as it is.
     // spec: AM-15, AM-13, INJ-7
     #[test]
-    fn senders_refuse_what_cannot_be(words in vec((0..5_u8, any::<u64>(), 0..9000_u64), 1..60)) {
+    fn senders_refuse_bad_answers(words in vec((0..5_u8, any::<u64>(), 0..9000_u64), 1..60)) {
         let mut pair = Pair::new(LANDING_MIN);
         pair.address = Some(4096);
         let payload = bytes(9000, 0);
@@ -353,7 +353,7 @@ fn every_record_survives() {
 /// A message is read where it lies, and its sender told; who is refused goes by the landing.
 // spec: INJ-7
 #[test]
-fn who_cannot_read_is_asked_once() {
+fn a_receiver_that_cannot_read_memory_gets_one_rts() {
     let mut pair = Pair::new(LANDING_MIN);
     pair.address = Some(4096);
     let payload = bytes(5000, 1);
@@ -386,7 +386,7 @@ fn who_cannot_read_is_asked_once() {
 /// A message that its receiver wants by the landing goes by that, and the next one asks again.
 // spec: INJ-7
 #[test]
-fn who_is_not_read_now_asks_again() {
+fn a_sender_tries_rts_again_after_one_landing() {
     let mut pair = Pair::new(LANDING_MIN);
     pair.address = Some(4096);
     for round in 0..3 {
@@ -413,7 +413,7 @@ fn who_is_not_read_now_asks_again() {
 /// Who has wanted enough messages by the landing is not asked for some time, and then again.
 // spec: INJ-7
 #[test]
-fn who_always_wants_the_landing_is_asked_now_and_then() {
+fn a_receiver_that_prefers_the_landing_is_tried_again_rarely() {
     let mut pair = Pair::new(LANDING_MIN);
     pair.address = Some(4096);
     let mut asked = vec![];
@@ -439,7 +439,7 @@ fn who_always_wants_the_landing_is_asked_now_and_then() {
 /// What goes between the messages of others waits until a message is sent whole.
 // spec: AM-9
 #[test]
-fn who_is_held_says_so() {
+fn a_hold_is_reported_until_it_is_released() {
     let mut out = Outward::default();
     assert!(!out.is_held());
     out.hold(true);
@@ -450,7 +450,7 @@ fn who_is_held_says_so() {
 
 // spec: AM-5, AM-7
 #[test]
-fn messages_are_dropped_for_what_their_handlers_do_not_take() {
+fn messages_that_their_handlers_do_not_accept_are_dropped() {
     let of = |takes, arguments: usize, total| {
         cause_to_drop(takes, &[0; 64][..8 * arguments], (total, 1 << 20))
     };

@@ -67,7 +67,7 @@ fn check(atomic: &Atomic, word: u64) {
 proptest! {
     // spec: ATOM-1, ATOM-3, FCAA-1, FCAA-2
     #[test]
-    fn atomics_do_what_the_tables_say(atomic in atomics(), old in word()) {
+    fn atomics_compute_the_results_of_the_tables(atomic in atomics(), old in word()) {
         check(&atomic, old);
         check(&Atomic { compare: old, ..atomic }, old);
     }
@@ -105,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn codes_name_the_operations_and_nothing_else() {
+fn only_codes_of_operations_are_accepted() {
     for op in OPS {
         assert_eq!(AtomicOp::from_code(op as u8), Some(op));
     }

@@ -334,7 +334,7 @@ fn cost(repair: Repair, loss: u64) -> f64 {
 /// Selective repair sends again what was lost, and little else: `1 / (1 - p)` is the least.
 // spec: LINK-9
 #[test]
-fn selective_repair_repeats_little_more_than_what_was_lost() {
+fn selective_repair_retransmits_little_more_than_lost_frames() {
     for loss in [1, 5, 20] {
         let least = 1.0 / (1.0 - loss as f64 / 100.0);
         let (selective, back) = (cost(Repair::Selective, loss), cost(Repair::GoBackN, loss));
@@ -365,7 +365,7 @@ proptest! {
     /// changes nothing.
     // spec: LINK-5, LINK-11
     #[test]
-    fn what_a_lying_receiver_says_harms_nothing(
+    fn false_acknowledgements_do_not_corrupt_a_channel(
         first in prop::sample::select(&FIRSTS[..]),
         frames in 0..=WINDOW,
         said in prop::collection::vec(
@@ -402,7 +402,7 @@ proptest! {
     /// A frame beyond the credit is malformed and changes nothing; any other one has its place.
     // spec: LINK-4, LINK-11
     #[test]
-    fn a_sender_without_credit_gets_nothing(
+    fn a_frame_beyond_the_credit_is_malformed(
         first in prop::sample::select(&FIRSTS[..]),
         given in 0..=WINDOW,
         seqs in prop::collection::vec(-100..200i64, 1..100),
@@ -466,7 +466,7 @@ fn a_request_is_answered_once_a_round_trip() {
 /// what was sent between the two.
 // spec: LINK-27
 #[test]
-fn word_of_an_earlier_transmission_tells_nothing_of_the_order() {
+fn an_acknowledged_earlier_transmission_does_not_imply_reordering() {
     let between = [1, 2, 3].map(|seq| (seq, Loss::Overtaken));
     for (heard, lost) in [((0, 4), vec![]), ((0, 50), between.to_vec()), ((1, 4), between.to_vec())]
     {
@@ -509,7 +509,7 @@ fn requests_become_rare() {
 /// Going on after a loss of state sends everything again that the receiver does not have.
 // spec: LINK-12
 #[test]
-fn a_channel_goes_on_from_what_the_receiver_expects() {
+fn a_channel_resumes_at_the_frame_that_the_receiver_expects() {
     let (mut sender, mut told) = (sender(5, 6), Told::default());
     let said = Ack { ack: 6, sack: 0b110, limit: 5 + WINDOW, nack: None, heard: None };
     sender.on_ack(&said, &mut told).expect("an honest receiver");

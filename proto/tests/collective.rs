@@ -234,7 +234,7 @@ fn check_all(task: Task, members: usize, workers: &[Worker]) {
 /// Every plan, members in turn.
 // spec: COLL-6, COLL-7
 #[test]
-fn every_plan_does_what_it_is_for() {
+fn every_plan_computes_its_collective() {
     for members in (1..=20).chain([31, 32, 33, 64]) {
         for task in tasks(members) {
             let workers = run(task, members, |_| 0);
@@ -314,7 +314,7 @@ fn signatures_tell_apart() {
 /// What another member does is found from the signature of its portion, whatever it differs in.
 // spec: COLL-19
 #[test]
-fn what_differs_is_found_and_told() {
+fn differing_signatures_are_detected_and_reported() {
     let task = Task { collective: Collective::Reduce, schedule: Schedule::Tree, root: 7 };
     let ours = CallShape { task, operation: Some((Combine::Sum, Number::U64)), bytes: 1 << 20 };
     let with = |task| CallShape { task, ..ours };
@@ -377,7 +377,7 @@ fn notices_are_read_as_written() {
 /// No more portions are on their way than the window has room for, counted round the last number.
 // spec: COLL-11
 #[test]
-fn windows_open_and_close() {
+fn portions_under_way_stay_within_the_window() {
     let (mut near, mut far) = (Window::default(), Window::default());
     for round in 0..10_000_u32 {
         for sent in 0..WINDOW {

@@ -209,7 +209,7 @@ fn every_pair_of_small_numbers() {
 
 // spec: ENV-1, ENV-29
 #[test]
-fn codes_are_what_they_were() {
+fn codes_stay_stable() {
     for code in 0..=255 {
         assert_eq!(
             Combine::from_code(code).map(Combine::code),

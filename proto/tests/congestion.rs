@@ -49,7 +49,7 @@ fn a_window_shrinks_at_most_once_in_a_round_trip() {
 /// is lost by chance never keeps a delay from having its effect.
 // spec: CONG-3, CONG-5
 #[test]
-fn a_window_shrinks_by_what_is_lost() {
+fn a_window_shrinks_by_the_number_of_lost_frames() {
     let mut swift = Swift::new(Config::RACK);
     let target = swift.target_delay();
     swift.on_ack(MS, 0, Delay::of_network(target - 1));
@@ -94,7 +94,7 @@ fn calm() -> Config {
 /// they take all but the least, until nothing was lost for a while.
 // spec: CONG-10
 #[test]
-fn delays_leave_the_calm_window_as_long_as_nothing_is_lost() {
+fn delays_keep_the_calm_window_as_long_as_no_frame_is_lost() {
     let mut swift = Swift::new(calm());
     let queue = Delay::of_network(5 * MS);
     for round in 1..10 {

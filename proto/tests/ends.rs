@@ -313,7 +313,7 @@ fn a_path_that_is_cut_is_left_and_taken_back() {
 /// A round trip is that of the way: what is held back for a while adds nothing to it.
 // spec: LINK-16, RTT-1
 #[test]
-fn a_round_trip_is_what_the_way_takes() {
+fn a_round_trip_excludes_the_delay_of_acknowledgements() {
     let mut world = World::new(1);
     world.network.change(|plan| (plan.delay, plan.jitter) = (30_000, 0));
     world.run(200, 0);
@@ -327,7 +327,7 @@ fn a_round_trip_is_what_the_way_takes() {
 /// Frames of another link, of an earlier one, or that have come before change nothing.
 // spec: LINK-15
 #[test]
-fn strangers_change_nothing() {
+fn foreign_frames_do_not_change_a_link() {
     let mut world = World::new(3);
     world.run(20, 0);
     let mut wire = Wire::default();

@@ -64,7 +64,7 @@ fn table(tag: u32) -> Option<(usize, bool, u32)> {
 proptest! {
     // spec: ENV-1
     #[test]
-    fn what_is_written_is_read_back(record in record(), bytes in 0..=EAGER_MAX) {
+    fn an_encoded_record_is_parsed_back_equal(record in record(), bytes in 0..=EAGER_MAX) {
         let (tag, head, words) = record.encode();
         let bytes = if has_bytes(&record) { bytes } else { 0 };
         prop_assert_eq!(Record::parse(tag, head, words * 8 + bytes), Ok((record, words)));
@@ -114,7 +114,7 @@ proptest! {
 
     // spec: ENV-2
     #[test]
-    fn what_is_no_short_one_is_not_taken_for_one(tag in prop_oneof![any::<u32>(), 0..256_u32]) {
+    fn only_short_envelopes_are_read_as_short(tag in prop_oneof![any::<u32>(), 0..256_u32]) {
         let is_short = tag & !0x30 == 1;
         prop_assert_eq!(Envelope::of_short(tag, [1, 2]).is_some(), is_short);
     }

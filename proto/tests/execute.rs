@@ -211,7 +211,7 @@ proptest! {
     /// Whatever the memory needs, a notification at the target needs besides.
     // spec: CAP-2
     #[test]
-    fn rights_follow_from_what_a_command_does(command in commands()) {
+    fn required_rights_follow_from_the_command(command in commands()) {
         let memory = match command.action {
             Action::Put | Action::Immediate(_) => Rights::WRITE,
             Action::Get => Rights::READ,

@@ -160,7 +160,7 @@ fn costs() -> impl Strategy<Value = Vec<Cost>> {
 proptest! {
     // spec: COLL-16
     #[test]
-    fn what_is_not_used_does_not_matter_and_what_is_slower_is_no_faster(
+    fn forecasts_ignore_unused_links_and_are_monotonic_in_cost(
         (members, costs) in (2..10_usize, costs()),
         (which, more) in (any::<prop::sample::Index>(), 1..100_000_u32),
         bytes in 0..200_000_u64,

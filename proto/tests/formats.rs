@@ -154,7 +154,7 @@ proptest! {
     /// The quick look at a record that a peer wrote finds what the slow one does.
     // spec: NOTI-6, ERR-7, LANE-13
     #[test]
-    fn records_at_the_target_are_read_as_all_others_are(
+    fn the_quick_parser_of_notifications_equals_the_general_one(
         operation in 0..16u64,
         class in 0..16u64,
         status in prop_oneof![Just(0), 0..16u64],
@@ -169,7 +169,7 @@ proptest! {
 
     // spec: NOTI-1
     #[test]
-    fn what_a_port_keeps_is_the_whole_notification(note in notifications()) {
+    fn a_packed_notification_unpacks_equal(note in notifications()) {
         prop_assert_eq!(note.pack().unpack(), note);
         prop_assert_eq!(note.pack().source(), note.source);
     }

@@ -243,7 +243,7 @@ proptest! {
 
     // spec: FRAME-7
     #[test]
-    fn records_go_into_frames_and_nothing_is_lost(
+    fn records_are_packed_into_frames_without_loss(
         records in vec(records(), 0..20),
         room in 150..700usize,
     ) {
@@ -342,7 +342,7 @@ fn is_read(at: usize, byte: u8) -> bool {
 
 // spec: FRAME-3
 #[test]
-fn only_what_the_tables_name_is_read() {
+fn only_codes_of_the_tables_are_parsed() {
     for byte in 0..=u8::MAX {
         let is_kind = byte & 15 == 1 && (1..=8).contains(&(byte >> 4));
         assert_eq!(is_read(0, byte), is_kind, "version and kind {byte:#x}");
@@ -410,7 +410,7 @@ fn the_longest_record_fills_the_longest_payload() {
 }
 
 #[test]
-fn a_buffer_without_room_for_a_head_takes_nothing() {
+fn a_buffer_without_room_for_a_head_takes_no_record() {
     for len in 0..16 {
         let mut buffer = vec![0xee; len];
         let mut packer = Packer::new(&mut buffer);

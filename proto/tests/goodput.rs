@@ -285,7 +285,7 @@ fn hosts_that_look_late_are_no_congested_network() {
 /// longer than what the target delay and the calm window make it, though nothing is ever lost.
 // spec: CONG-3, CONG-9, CONG-10
 #[test]
-fn a_queue_of_the_network_stays_short_though_nothing_is_lost() {
+fn a_network_queue_stays_short_without_losses() {
     let service = 10 * SERVICE;
     let run = World::with_service(service, 0, 1).run();
     let deepest = run.deepest / service;
@@ -298,7 +298,7 @@ fn a_queue_of_the_network_stays_short_though_nothing_is_lost() {
 /// after a round trip, with as many frames under way: (1 - p) / (1 + (W - 1) p).
 // spec: LINK-8, LINK-26, LINK-27, LINK-28, CONG-5
 #[test]
-fn losses_cost_little_more_than_what_is_lost() {
+fn losses_cost_little_more_than_the_lost_frames() {
     let clear = World::new(0, 1).run().delivered as f64;
     for (loss, least) in [(10, 0.97), (100, 0.9), (500, 0.75), (2_000, 0.35)] {
         let run = World::new(loss, 1).run();
@@ -374,7 +374,7 @@ fn reminders_are_one_frame_each_at_intervals_that_double() {
 /// An owner that is about to sleep does not wait until it is time to say what has come.
 // spec: LINK-13, WIRE-15
 #[test]
-fn what_has_come_is_said_before_a_host_sleeps() {
+fn a_host_acknowledges_arrivals_before_it_sleeps() {
     let (mut ends, now, sent) = full();
     let (end, mut wire) = (&mut ends[1], Wire::default());
     end.on_time(now, &mut wire);
@@ -392,7 +392,7 @@ fn what_has_come_is_said_before_a_host_sleeps() {
 /// Room that a loss makes in the window is for what was lost.
 // spec: LINK-28
 #[test]
-fn what_is_lost_goes_before_what_is_new() {
+fn lost_frames_are_sent_before_new_ones() {
     let (mut ends, now, sent) = full();
     assert_eq!(sent.len(), 16);
     let (mut wire, there) = (Wire::default(), now + DELAY);

@@ -236,7 +236,7 @@ proptest! {
     /// The quick looks at a status word find what the slow one does, or leave it to that.
     // spec: QUE-5, MSG-3
     #[test]
-    fn records_of_a_kind_are_found_as_all_others_are(
+    fn the_quick_look_at_a_record_kind_equals_the_general_one(
         kind in prop::sample::select(&SHORT[..]),
         len in prop_oneof![
             0..64u64,
@@ -266,7 +266,7 @@ proptest! {
     /// A queue record's length stands in two places, of which the quick look sees the shorter one.
     // spec: QUE-5
     #[test]
-    fn short_queue_records_are_found_as_all_others_are(
+    fn the_quick_look_at_short_queue_records_equals_the_general_one(
         len in prop_oneof![0..64u32, 0..10_000u32, any::<u32>()],
         before in 0..24u32,
     ) {

@@ -138,7 +138,7 @@ fn lied_to(seed: u64) -> u64 {
 
 // spec: LINK-6, LINK-11, LINK-16, ERR-7
 #[test]
-fn a_peer_that_lies_is_in_nobodys_way() {
+fn a_hostile_peer_does_not_disturb_others() {
     let believed: u64 = (0..seeds(300)).map(lied_to).sum();
     assert!(believed > 0, "some of it might have been true");
 }

@@ -141,7 +141,7 @@ fn a_peer_whose_port_is_closed_is_given_up_after_the_silence() {
 /// be it now and then; nor does what was said of an earlier silence.
 // spec: LINK-29, NET-4
 #[test]
-fn nobody_can_end_the_link_of_a_peer_that_lives() {
+fn a_live_peer_is_not_ended_by_forged_errors() {
     let mut two = Two::new();
     two.says_closed = [true; 2];
     for _ in 0..20 {
@@ -186,7 +186,7 @@ fn a_link_whose_data_does_not_get_through_ends_though_it_is_heard() {
 /// Frames that get through after many attempts, and receivers that give no room, end nothing.
 // spec: LINK-30, LINK-4
 #[test]
-fn data_that_gets_through_late_or_waits_for_room_ends_nothing() {
+fn late_data_and_missing_credit_do_not_end_a_link() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     for _ in 0..4 {
@@ -231,7 +231,7 @@ fn a_reset_shortens_the_silence() {
 /// Resets that others make up, however many, cause few probes and end nothing.
 // spec: LINK-19, OPEN-12
 #[test]
-fn a_flood_of_resets_ends_nothing() {
+fn a_flood_of_resets_does_not_end_a_link() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     let good = reset(&two);
@@ -284,7 +284,7 @@ fn a_peer_that_was_started_anew_is_told_from_one_that_fell_silent() {
 /// on. What it repeats itself means nothing.
 // spec: LINK-18, LINK-19, LINK-25
 #[test]
-fn opens_in_the_name_of_a_peer_that_is_there_end_nothing() {
+fn opens_in_the_name_of_a_live_peer_do_not_end_its_link() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     assert!(!two.hosts[0].end.on_open(INCARNATIONS[1], true, two.now), "it is the peer's own");
@@ -332,7 +332,7 @@ fn a_close_is_answered() {
 /// Nobody answers: the end leaves all the same, soon.
 // spec: LINK-20
 #[test]
-fn a_close_that_nobody_hears_ends_by_itself() {
+fn an_unanswered_close_ends_after_a_time_limit() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     two.cut = [true; 2];
@@ -373,7 +373,7 @@ fn a_reset_ends_a_close() {
 /// A closed end takes nothing in.
 // spec: LINK-21
 #[test]
-fn nothing_comes_after_the_end() {
+fn a_closed_link_accepts_no_frames() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     two.send(1, 1);
@@ -389,7 +389,7 @@ fn nothing_comes_after_the_end() {
 /// A receiver forgets what it kept before its turn: it comes again, all of it, and once.
 // spec: LINK-12, LINK-22, LINK-24
 #[test]
-fn what_was_forgotten_comes_again() {
+fn forgotten_early_frames_are_retransmitted_and_delivered_once() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     two.drop_next = 1;
@@ -457,7 +457,7 @@ fn a_resync_is_asked_for_until_it_is_answered() {
 /// nothing.
 // spec: LINK-23
 #[test]
-fn stale_rounds_change_nothing() {
+fn stale_resync_rounds_are_ignored() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     two.resync(1);

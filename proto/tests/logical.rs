@@ -244,7 +244,7 @@ fn served(turns: &mut Turns, rounds: usize, cost: impl Fn(u8) -> u64) -> [u64; 2
 /// By weight, whatever the sizes of the messages are.
 // spec: CHAN-6
 #[test]
-fn weights_are_shares() {
+fn channels_of_one_priority_share_by_weight() {
     let mut turns = Turns::new();
     let weights = [(1, 1), (2, 2), (3, 5), (200, 16)];
     for (number, weight) in weights {
@@ -345,7 +345,7 @@ fn rings_are_lists() {
 /// What an honest sender cannot send is refused.
 // spec: CHAN-3, CHAN-9
 #[test]
-fn lies_are_malformed() {
+fn forged_channel_records_are_malformed() {
     let short = SHORT_MAX as u64;
     let mut inward = Inward::new(1 << 20);
     assert_eq!(inward.on_short(0, 8), Err(Malformed), "no channel");

@@ -340,7 +340,7 @@ fn apply(paths: &mut Paths, models: &mut Models, ids: &[PathId], now: u64, step:
 proptest! {
     // spec: PATH-1, PATH-3, PATH-4, PATH-5, PATH-7, PATH-9, PATH-10
     #[test]
-    fn paths_die_and_return_as_what_happened_on_them_says(steps in steps()) {
+    fn paths_fail_and_return_as_their_events_prescribe(steps in steps()) {
         let (mut paths, ids) = paths(PATHS_MAX);
         let mut models: Models = [const { Some(FRESH) }; PATHS_MAX];
         let mut now = 0;

@@ -41,7 +41,7 @@ proptest! {
 /// The last numbers there are work as the first ones do.
 // spec: LINK-15
 #[test]
-fn the_highest_number_ends_nothing() {
+fn the_highest_packet_number_is_accepted() {
     let mut replay = Replay::new();
     assert!(replay.is_new(u64::MAX - 1));
     assert!(replay.is_new(u64::MAX));

@@ -126,7 +126,7 @@ proptest! {
     /// The widest bounds that there can be: no sum and no shift overflows.
     // spec: RTT-5
     #[test]
-    fn nothing_overflows_at_the_bounds(
+    fn the_widest_bounds_cause_no_overflow(
         samples in prop::collection::vec(prop_oneof![Just(1), Just(ROUND_TRIP_MAX)], 0..50),
         timeouts in 0..200u32,
     ) {
@@ -182,7 +182,7 @@ fn timeouts_double_up_to_the_ceiling_until_the_next_sample() {
 /// One absurd echo costs a long timeout for a while, and no more than the ceiling.
 // spec: RTT-5
 #[test]
-fn a_lie_is_forgotten() {
+fn a_false_round_trip_sample_is_forgotten() {
     let mut rtt = Rtt::new(Bounds::RACK);
     for now in 0..100 {
         assert_eq!(rtt.on_sample(now, 30_000), Ok(()));
@@ -215,7 +215,7 @@ fn the_shortest_round_trip_is_that_of_late() {
 /// In whole units, and of nothing that lies before the last look that has left nothing.
 // spec: RTT-7
 #[test]
-fn what_is_found_is_as_late_as_the_last_look_that_took_everything() {
+fn lateness_is_measured_since_the_last_look_that_emptied_the_socket() {
     let mut looks = Looks::all_the_time(100);
     for (at, units) in [(100 + UNIT - 1, 0), (100 + UNIT, 1), (100 + 3 * UNIT - 1, 2)] {
         looks.look(at);

@@ -91,7 +91,7 @@ fn may_follow(tag: u32, [_, _, c, d, e, _]: [u64; RMA_WORDS], bytes: usize) -> b
 proptest! {
     // spec: ENV-1
     #[test]
-    fn what_is_written_is_read_back((touch, bytes) in touch()) {
+    fn an_encoded_record_is_parsed_back_equal((touch, bytes) in touch()) {
         let (tag, head, words) = touch.encode();
         prop_assert_eq!(RmaRecord::parse(tag, head, words * 8 + bytes), Ok((touch, words)));
         prop_assert!(RmaRecord::is_one(tag));
@@ -129,7 +129,7 @@ proptest! {
 
 // spec: ENV-2
 #[test]
-fn a_tag_is_of_a_message_or_of_a_touch() {
+fn a_tag_denotes_a_message_or_an_rma_operation() {
     for tag in 0..16 {
         let is_touch = (9..14).contains(&tag);
         assert_eq!(RmaRecord::is_one(tag), is_touch);
@@ -142,7 +142,7 @@ fn a_tag_is_of_a_message_or_of_a_touch() {
 
 // spec: ENV-23, ENV-29
 #[test]
-fn an_update_needs_what_it_does() {
+fn an_atomic_update_needs_the_rights_of_its_operation() {
     for op in Combine::ALL {
         let number = Number::U64;
         let of = |tells| Calculation { op, number, count: 3, tells };

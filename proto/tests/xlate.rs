@@ -264,7 +264,7 @@ proptest! {
     /// Memory regions against a map of what is open.
     // spec: ENV-21, ENV-22, ENV-23
     #[test]
-    fn a_window_admits_exactly_its_range_until_it_is_withdrawn(steps in window_steps()) {
+    fn a_memory_region_admits_exactly_its_range_until_withdrawn(steps in window_steps()) {
         let (mut windows, mut open) = (MemoryRegions::default(), BTreeMap::new());
         for (number, step) in steps.into_iter().enumerate() {
             match step {
@@ -295,7 +295,7 @@ proptest! {
 
 // spec: ENV-21
 #[test]
-fn as_many_windows_are_open_as_may() {
+fn the_number_of_memory_regions_is_limited() {
     let mut windows = MemoryRegions::default();
     let seen = Exposure { base: 0, len: 8, rights: Rights::READ };
     for key in 0..MEMORY_REGIONS_MAX as u64 {

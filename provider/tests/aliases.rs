@@ -290,7 +290,7 @@ fn every_call_has_the_flags_of_its_alias() {
 }
 
 #[test]
-fn it_does_what_the_endpoint_does() {
+fn an_alias_performs_the_operations_of_its_endpoint() {
     let mut scene = Scene::new();
     let alias = scene.alias(SEND | COMPLETION);
     scene.word = [5, 0, 0, 0];
@@ -307,7 +307,7 @@ fn it_does_what_the_endpoint_does() {
 }
 
 #[test]
-fn an_alias_that_injects_refuses_what_cannot_be_injected() {
+fn an_injecting_alias_refuses_operations_that_cannot_be_injected() {
     let scene = Scene::new();
     let one = scene.alias(SEND | INJECT);
     let (long, none) = ([0_u8; 4097], null_mut());
@@ -325,7 +325,7 @@ fn an_alias_that_injects_refuses_what_cannot_be_injected() {
 }
 
 #[test]
-fn what_an_endpoint_is_asked_an_alias_answers() {
+fn an_alias_answers_queries_as_its_endpoint_does() {
     let mut scene = Scene::new();
     let (base, alias) = (scene.end.ep, scene.alias(0));
     assert_eq!(name(alias), name(base));
@@ -387,7 +387,7 @@ fn its_flags_are_its_own() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error_code() {
+fn an_invalid_alias_is_an_error_code() {
     let scene = Scene::new();
     let base = scene.end.ep;
     for (flags, status) in [

@@ -163,7 +163,7 @@ fn post(ends: &[End], how: &str, atomic: Atomic<'_>) -> isize {
 }
 
 #[test]
-fn every_call_changes_what_is_there() {
+fn every_atomic_call_changes_the_target_memory() {
     for (threading, to) in [(THREAD_SAFE, 0), (THREAD_DOMAIN, 0), (THREAD_DOMAIN, 1)] {
         let wishes = Wishes { threading, ..Wishes::remote() };
         let access = REMOTE_READ | REMOTE_WRITE;
@@ -202,7 +202,7 @@ fn every_call_changes_what_is_there() {
 
 /// What libfabric's numbers mean: each makes of 12, and of 12 and 10, what its name says.
 #[test]
-fn each_operation_does_what_its_name_says() {
+fn each_atomic_operation_computes_its_named_result() {
     let mut scene = Scene::both(vec![0, 0]);
     let fetched = [
         (MIN, 10, 10),
@@ -259,7 +259,7 @@ fn each_operation_does_what_its_name_says() {
 
 /// Two and three make five, in the bytes of each kind of number.
 #[test]
-fn each_kind_of_number_is_what_its_name_says() {
+fn each_datatype_has_its_named_representation() {
     let mut scene = Scene::both(vec![0; 3]);
     let mut sums = |datatype, old: [u8; 16], new: [u8; 16], wanted: [u8; 16]| {
         let words = |bytes: [u8; 16]| {
@@ -382,7 +382,7 @@ fn as_many_numbers_as_are_said_fit_into_a_call() {
 }
 
 #[test]
-fn what_may_not_be_is_a_failure() {
+fn an_atomic_without_the_right_completes_in_error() {
     for access in [REMOTE_WRITE, REMOTE_READ] {
         let scene = Scene::new(Wishes::remote(), access, vec![1; 2]);
         let (operand, result) = ([5], [77]);

@@ -222,7 +222,7 @@ fn operations_are_told_of_as_the_program_chooses() {
 }
 
 #[test]
-fn counters_count_what_is_not_told_of() {
+fn counters_count_operations_without_a_completion() {
     let wishes = Wishes::default();
     let opened = wishes.opened();
     let [sent, received] = [0, 1].map(|_| open_cntr(&opened, WAIT_NONE));
@@ -275,7 +275,7 @@ fn delivery_is_told_when_it_has_happened() {
 }
 
 #[test]
-fn a_receive_takes_messages_of_whom_it_names() {
+fn a_directed_receive_takes_only_messages_of_its_source() {
     for (caps, is_directed) in [(TAGGED | DIRECTED_RECV, true), (TAGGED, false)] {
         let wishes = Wishes { caps, ..Wishes::default() };
         let opened = wishes.opened();
@@ -293,7 +293,7 @@ fn a_receive_takes_messages_of_whom_it_names() {
 }
 
 #[test]
-fn removing_a_peer_ends_what_is_under_way_with_it() {
+fn removing_a_peer_ends_operations_under_way_with_it() {
     let wishes = Wishes::default();
     let opened = wishes.opened();
     let ends = End::pair(&opened, &wishes);

@@ -71,7 +71,7 @@ fn contexts(end: &End, all: &[End], count: usize) -> Vec<usize> {
 }
 
 #[test]
-fn a_fence_is_offered_to_those_who_send() {
+fn fence_is_offered_as_a_transmit_capability() {
     let mut infos = Infos::hints_with(|info| info.caps = MSG | FENCE).get().unwrap();
     assert_eq!(infos.info().caps & FENCE, FENCE);
     // SAFETY: an info comes with its attributes.
@@ -81,7 +81,7 @@ fn a_fence_is_offered_to_those_who_send() {
 }
 
 #[test]
-fn every_call_waits_for_what_went_to_the_same_peer_before() {
+fn a_fenced_call_waits_for_earlier_operations_to_the_same_peer() {
     let mut wishes = Wishes::remote();
     wishes.caps |= FENCE;
     let opened = wishes.opened();

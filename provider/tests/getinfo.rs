@@ -41,7 +41,7 @@ fn fi_info_lists_the_parameters() {
 }
 
 #[test]
-fn nothing_of_libfabric_is_linked() {
+fn the_provider_links_no_libfabric_symbol() {
     let folder = Folder::new("nm");
     let names = |what: &str| {
         let library = folder.0.join("libayre-fi.so");

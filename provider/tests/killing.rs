@@ -119,7 +119,7 @@ fn has_file() -> bool {
 }
 
 #[test]
-fn a_killed_rank_ends_what_others_have_with_it_and_leaves_nothing() {
+fn a_killed_rank_ends_operations_of_others_and_leaves_no_files() {
     with_processes(
         |number, line| rank(number, &line),
         |family| {

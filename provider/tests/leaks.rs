@@ -100,7 +100,7 @@ fn work() {
 }
 
 #[test]
-fn nothing_is_left_behind() {
+fn repeated_load_and_unload_leaks_no_resources() {
     let folder = Folder::new("leaks");
     let threads_before = threads();
     let round = || {

@@ -22,7 +22,7 @@ fn lookup(av: *mut FidAv, number: u64) -> Option<Address> {
 }
 
 #[test]
-fn addresses_go_in_and_come_out() {
+fn inserted_addresses_are_looked_up_equal() {
     for opened in Opened::of_each_kind() {
         let av = open_av(&opened, 0);
         let mut number = 9;
@@ -47,7 +47,7 @@ fn addresses_go_in_and_come_out() {
 }
 
 #[test]
-fn what_is_no_address_is_not_inserted() {
+fn an_invalid_address_is_not_inserted() {
     let opened = Opened::new(&Infos::hints());
     let av = open_av(&opened, 0);
     let mut number = 0;

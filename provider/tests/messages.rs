@@ -261,7 +261,7 @@ fn a_receive_of_many_messages_is_released_when_it_is_full() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_and_is_a_failure() {
+fn a_message_longer_than_its_buffer_is_truncated_with_an_error() {
     let wishes = Wishes::default();
     let opened = wishes.opened();
     let ends = End::pair(&opened, &wishes);

@@ -45,7 +45,7 @@ fn no_slot_is_empty() {
 }
 
 #[test]
-fn what_is_not_there_says_so() {
+fn unsupported_calls_return_enosys() {
     let opened = &Opened::new(&Infos::hints());
     let (fabric, domain) = (opened.fabric, opened.domain);
     let info = opened.infos.0;
@@ -69,7 +69,7 @@ fn what_is_not_there_says_so() {
 }
 
 #[test]
-fn what_is_used_stays_open() {
+fn objects_in_use_cannot_be_closed() {
     for opened in Opened::of_each_kind() {
         let cq = open_cq(&opened, |_| ()).unwrap();
         assert_eq!(close(opened.domain), -errno::EBUSY);

@@ -62,7 +62,7 @@ fn open() {
 
 // spec: LIFE-23, LIFE-30
 #[test]
-fn what_is_wrong_is_an_error_and_the_log_says_which_and_what_there_is() {
+fn a_wrong_parameter_is_an_error_and_the_log_lists_choices() {
     let wrong = [
         ("FI_AYRE_NET", "nonsense", "FI_AYRE_NET=nonsense: nothing here is, or has, the address"),
         ("AYRE_NET", "nonsense", "AYRE_NET=nonsense: nothing here is, or has, the address"),

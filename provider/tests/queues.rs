@@ -43,7 +43,7 @@ fn an_empty_queue_says_so_in_all_forms() {
 }
 
 #[test]
-fn a_signal_wakes_who_waits() {
+fn a_signal_wakes_a_blocked_read() {
     let opened = Opened::new(&Infos::hints());
     let cq = open_cq(&opened, |attr| attr.wait_obj = WAIT_FD).unwrap();
     let address = cq as usize;
@@ -74,7 +74,7 @@ fn used() -> Duration {
 }
 
 #[test]
-fn who_waits_sleeps() {
+fn a_blocked_wait_uses_no_processor_time() {
     for wait_obj in [WAIT_UNSPEC, WAIT_FD, WAIT_POLLFD] {
         let wishes = Wishes { wait_obj, ..Wishes::default() };
         let opened = wishes.opened();
@@ -151,7 +151,7 @@ fn counters_count() {
 }
 
 #[test]
-fn a_counter_wakes_who_waits() {
+fn a_counter_wakes_its_waiters() {
     let opened = Opened::new(&Infos::hints());
     let cntr = open_cntr(&opened, WAIT_UNSPEC);
     let address = cntr as usize;
@@ -254,7 +254,7 @@ fn a_wait_set_waits_for_all_its_members() {
 }
 
 #[test]
-fn a_poll_set_names_who_has_news() {
+fn a_poll_set_lists_objects_with_events() {
     for opened in Opened::of_each_kind() {
         let mut set = null_mut();
         assert_eq!(call!(opened.domain, ops.poll_open(&mut blank(), &mut set)), 0);

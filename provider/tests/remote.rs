@@ -292,7 +292,7 @@ fn all_memory_is_one_region() {
 }
 
 #[test]
-fn what_may_not_be_is_a_failure_and_touches_nothing() {
+fn a_forbidden_rma_call_fails_and_changes_no_memory() {
     let scene = Scene::new(Wishes::remote(), 20_000);
     let readable = register(&scene.opened, &scene.memory, REMOTE_READ, 1).unwrap();
     let writable = register(&scene.opened, &scene.memory, REMOTE_WRITE, 2).unwrap();
@@ -330,7 +330,7 @@ fn what_may_not_be_is_a_failure_and_touches_nothing() {
 }
 
 #[test]
-fn a_failure_says_whose_it_is() {
+fn an_error_entry_carries_the_context_of_its_operation() {
     let scene = Scene::new(Wishes::remote(), 8);
     scene.work("write", &[1], Place { key: 3, ..THERE });
     let failure = next_failure(&scene.ends[0], &scene.ends);
@@ -480,7 +480,7 @@ fn an_endpoint_without_queues_works_on_memory() {
 
 /// What was written before a message is there when the message is, however long either is.
 #[test]
-fn messages_come_after_what_was_written_before() {
+fn messages_arrive_after_earlier_writes() {
     let mut scene = Scene::new(Wishes::remote(), 100_000);
     for (seed, len) in [(1, 8), (2, 3000), (3, 100_000), (4, 9)] {
         scene.memory.fill(0);
@@ -546,7 +546,7 @@ fn ends_give_time(ends: &[End]) {
 }
 
 #[test]
-fn who_has_gone_ends_what_is_under_way() {
+fn a_departed_peer_ends_rma_operations_under_way() {
     for (how, kind) in [("write", WRITE), ("read", READ)] {
         let Scene { opened, ends, memory, mr } = Scene::new(Wishes::remote(), 8 << 20);
         let bytes = vec![0u8; 8 << 20];

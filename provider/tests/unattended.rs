@@ -155,7 +155,7 @@ fn a_receive_that_is_posted_late_is_filled_while_its_program_sleeps_elsewhere() 
 }
 
 #[test]
-fn who_is_not_polled_is_served_beside_one_that_is() {
+fn an_endpoint_that_is_not_polled_is_served_beside_a_polled_one() {
     let (manual, auto) = (Wishes::default().opened(), automatic().opened());
     let [near, far] = strangers(&manual, &auto, &automatic());
     let polled = [near, End::new(&auto, &automatic())];
@@ -174,7 +174,7 @@ fn who_is_not_polled_is_served_beside_one_that_is() {
 }
 
 #[test]
-fn who_blocks_is_woken_and_who_polls_is_served() {
+fn blocked_readers_are_woken_and_polling_readers_are_served() {
     let (manual, auto) = (Wishes::default().opened(), automatic().opened());
     let wishes = Wishes { wait_obj: WAIT_FD, ..automatic() };
     let [near, far] = strangers(&manual, &auto, &wishes);

@@ -297,7 +297,7 @@ fn operations_and_numbers_that_do_not_exist_are_refused() {
 
 /// Who is asked finds out what the keys and addresses of others are worth, and nothing is touched.
 #[test]
-fn what_peers_do_not_have_is_a_failure() {
+fn unknown_keys_and_addresses_of_a_peer_are_errors() {
     for mr_mode in [0, MR_VIRT_ADDR] {
         let scene = Scene::new(Wishes { mr_mode, ..Wishes::remote() });
         for (aim, wanted) in scene.wrong_aims(8) {

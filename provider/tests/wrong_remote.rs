@@ -182,7 +182,7 @@ fn peers_that_are_not_there_are_refused() {
 
 /// Who is asked finds out what the keys and addresses of others are worth, and nothing is touched.
 #[test]
-fn what_peers_do_not_have_is_a_failure() {
+fn unknown_keys_and_addresses_of_a_peer_are_errors() {
     for mr_mode in [0, MR_VIRT_ADDR] {
         let scene = Scene::new(Wishes { mr_mode, ..Wishes::remote() });
         for (aim, wanted) in scene.wrong_aims(8) {
@@ -217,7 +217,7 @@ fn an_endpoint_that_is_not_ready_refuses() {
 }
 
 #[test]
-fn who_has_not_asked_for_it_has_none_of_it() {
+fn an_endpoint_without_the_rma_capability_refuses_rma_calls() {
     let wishes = Wishes { caps: MSG, ..Wishes::default() };
     let opened = wishes.opened();
     let ends = End::pair(&opened, &wishes);

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_what_is_over() {
+    fn the_table_marks_figures_over_their_limit() {
         let text = table(&[(limit("put", 40.0), 41.0), (limit("get", 40.0), 20.0)]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].starts_with("put") && lines[1].ends_with("OVER"));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_asks_for_a_test() {
+    fn strict_mode_requires_a_test_for_each_requirement() {
         let code = [("spec/a.md", CHAPTER), ("engine/src/a.rs", "// spec: PUT-1, PUT-2\n")];
         assert!(run(&Tree::of(&code), false) && !run(&Tree::of(&code), true));
         let test = [("spec/a.md", CHAPTER), ("engine/tests/a.rs", "// spec: PUT-1, PUT-2\n")];
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_test_is_listed_in_short() {
+    fn untested_requirements_are_listed_as_ranges() {
         let files = [("spec/a.md", CHAPTER), ("engine/tests/a.rs", "// spec: PUT-1\n")];
         let report = report(&Tree::of(&files));
         assert_eq!(untested(&report)["PUT"], ("spec/a.md", vec![2]));

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_checked_is_read() {
+    fn only_checked_files_are_read() {
         assert!(
             is_read("engine/src/lib.rs") && is_read("spec/put.md") && is_read("proto/Cargo.toml")
         );

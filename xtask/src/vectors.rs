@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 pub(crate) fn run(root: &Path) -> Result<bool> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["test", "--quiet", "-p", "ayre-proto", "--test", "vectors", "--"])
-        .args(["--exact", "files_are_what_the_scripts_give"])
+        .args(["--exact", "vector_files_equal_the_output_of_the_scripts"])
         .env("AYRE_VECTORS", "write")
         .current_dir(root)
         .status()

@@ -256,7 +256,7 @@ mod tests {
 
     // spec: WIRE-8
     #[test]
-    fn what_came_early_buffers_and_resyncs_are_shown() {
+    fn early_frames_buffers_and_resyncs_are_shown() {
         let mut seen = wide("job");
         let link = &mut seen.reports[0].links[0];
         (link.early, link.resyncs) = (123, 4);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_port_tells_of_its_buffers_need_not_be_true() {
+    fn implausible_buffer_counts_are_shown_without_a_panic() {
         let told = json!({ "in_all": 5, "given": u32::MAX, "reserved": 7 });
         assert_eq!(buffers(&from_value(told).unwrap()), "4294967295/7/0");
         assert_eq!(buffers(&BuffersReport::default()), "0/0/0", "an older version tells nothing");

@@ -77,7 +77,7 @@ fn a_page_is_whole_whatever_is_told_of() {
 }
 
 #[test]
-fn nothing_is_fetched() {
+fn a_page_loads_no_external_resource() {
     let html = page();
     let spaces = ["http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"];
     let rest = spaces.iter().fold(html.clone(), |rest, space| rest.replace(space, ""));

@@ -67,7 +67,7 @@ mod tests {
         "iterations":5}"#;
 
     #[test]
-    fn what_one_after_the_other_leaves_is_kept_in_order() {
+    fn figures_of_successive_ranks_are_kept_in_order() {
         let kept = Kept::create().unwrap();
         for size in ["8", "16"] {
             let mut rank = Kept::open(kept.descriptor() as u32).unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_refused_with_the_list() {
+    fn an_unknown_operation_is_refused_with_the_list() {
         for words in
             [&["--op", "nonsense"][..], &["--op", "put,nonsense"], &["--net", "--op", "nope"]]
         {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_otherwise_is_told_with_how() {
+    fn an_operation_measured_in_another_mode_is_refused_with_that_mode() {
         for (words, how) in [
             (&["--net", "--op", "active-bandwidth"][..], "two processes of this host"),
             (&["--op", "ring-latency"], "--procs N"),

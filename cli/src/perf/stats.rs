@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_nothing_is_none() {
+    fn the_median_of_an_empty_list_is_none() {
         assert_eq!(median(&[]), None);
     }
 

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn empty_output_relays_no_line() {
         assert!(relayed(&[]).is_empty());
         assert!(relayed(&[b""]).is_empty());
     }

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_named() {
+    fn a_malformed_recording_is_reported_with_its_line() {
         let no_mark = message(Recording::parse("a".into(), "number\ttime_ns\n"));
         assert!(no_mark.starts_with("a: is no recording"), "{no_mark}");
         assert!(message(Recording::parse("a".into(), "")).contains("is no recording"));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_there_before_has_no_rate() {
+    fn a_link_without_an_earlier_sample_has_no_rate() {
         let traffic = Traffic::between(&Sample::default(), &seen(1_000, 10));
         assert!(traffic.tables.counts[1].contains(&"-".to_owned()));
         // The same number, and another process's clock.

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_leave() {
+    fn q_escape_and_control_c_quit() {
         let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         for key in [KeyCode::Char('q').into(), KeyCode::Esc.into(), control] {
             assert_eq!(wish(&Event::Key(key)), Wish::Leave);

@@ -136,7 +136,7 @@ mod tests {
 
     // spec: INJ-3, INJ-5
     #[test]
-    fn the_file_says_what_was_measured() {
+    fn the_tuning_file_contains_the_measurements() {
         let row = |bytes, cached: f64, streaming: f64| Measured {
             bytes,
             times: vec![(Method::Cached, cached), (Method::Streaming, streaming)],

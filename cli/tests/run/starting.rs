@@ -74,7 +74,7 @@ fn an_allocation_of_this_machine_alone_needs_no_srun() {
 }
 
 #[test]
-fn what_a_host_says_before_its_agent_does_is_passed_on() {
+fn a_banner_of_a_host_is_passed_on() {
     let base = Base::new();
     let via = "sh -c 'echo Welcome to {host}; echo; printf loading; exec {command}'";
     let output = base.job(&["--hosts", "a", "--via", via], "echo $AYRE_RANK");
@@ -97,7 +97,7 @@ fn a_host_that_says_something_and_no_more_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn the_other_ranks_can_say_what_they_saw_of_a_failure() {
+fn other_ranks_can_write_output_after_a_failure() {
     // Rank 0 hears of the death of rank 1 by the end of its pipe.
     let script = "cd $AYRE_JOB
         if [ $AYRE_RANK = 0 ]; then mkfifo a.new; mv a.new a; read x <a; echo seen >&2
@@ -198,7 +198,7 @@ fn a_long_name_in_tmpdir_is_no_harm_where_there_is_another_place() {
 }
 
 #[test]
-fn a_users_mask_takes_nothing_from_the_job_directory() {
+fn the_umask_does_not_affect_the_job_directory() {
     let script = "umask 177; exec \"$0\" run -n 1 -- sh -c 'stat -c %a \"$AYRE_JOB\"'";
     let output = Command::new("sh").args(["-c", script, TOOL]).output().unwrap();
     assert_eq!(output.stdout, b"700\n", "{output:?}");
@@ -240,7 +240,7 @@ fn a_job_may_start_jobs() {
 }
 
 #[test]
-fn many_jobs_one_after_the_other_leave_nothing() {
+fn successive_jobs_leave_no_files() {
     let base = Base::new();
     for _ in 0..15 {
         let output = base.job(&["-n", "8"], "echo $AYRE_RANK");

@@ -21,7 +21,7 @@ fn the_code_of_a_failing_rank_is_the_jobs() {
 }
 
 #[test]
-fn a_failed_job_takes_along_what_its_ranks_have_left_on_any_host() {
+fn a_failed_job_kills_leftover_processes_on_all_hosts() {
     let hosts = Hosts::new(&["a", "b", "c"]);
     // Rank 0 has ended well by then, and rank 1 leaves its host without a rank.
     let script = "cd $AYRE_JOB; address() { echo 127.0.0.1:1 >tmp; mv tmp $AYRE_RANK.addr; }
@@ -48,7 +48,7 @@ fn a_failed_job_takes_along_what_its_ranks_have_left_on_any_host() {
 }
 
 #[test]
-fn a_job_that_went_well_leaves_what_its_ranks_have_left() {
+fn a_successful_job_does_not_kill_leftover_processes() {
     let hosts = Hosts::new(&["a", "b"]);
     let mut job = Running::start(hosts.launcher(&["--hosts", "a,b"], "sleep 1000 & echo - $!"));
     let sleepers = job.processes(2);
@@ -125,7 +125,7 @@ fn a_killed_agent_ends_the_job_and_its_ranks() {
 }
 
 #[test]
-fn an_agent_that_is_told_to_end_leaves_nothing() {
+fn a_terminated_agent_leaves_no_process_or_file() {
     let hosts = Hosts::new(&["a", "b"]);
     let script = "trap '' TERM; echo $AYRE_RANK $$ $PPID; while :; do sleep 1000; done";
     let options = ["--hosts", "a,b", "--grace", "0"];
@@ -139,7 +139,7 @@ fn an_agent_that_is_told_to_end_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_launcher_leaves_nothing_on_any_host() {
+fn a_killed_launcher_leaves_no_process_or_file_on_any_host() {
     let hosts = Hosts::new(&["a", "b"]);
     let script = "trap '' TERM; echo $AYRE_RANK $$ $PPID; while :; do sleep 1000; done";
     let mut job = Running::start(hosts.launcher(&["--hosts", "a:2,b:2"], script));

@@ -223,7 +223,7 @@ mod tests {
     /// from the earliest on, and all that is before it still is, also where numbers go round.
     // spec: COLL-9
     #[test]
-    fn the_earliest_who_gives_up_counts() {
+    fn the_earliest_collective_given_up_ends_the_group() {
         for first in [7_u32, u32::MAX - 1] {
             let (why, other) = (GroupError::Invalid("first"), GroupError::Invalid("second"));
             let mut member = Member::new(1, None);

@@ -165,7 +165,7 @@ mod tests {
 
     // spec: COLL-18
     #[test]
-    fn what_was_on_a_link_is_of_the_call() {
+    fn a_call_records_the_traffic_of_its_links() {
         let mut recorder = Recorder::new(1, 3, Instant::now());
         let mut note = |before: [Option<LinkLoad>; 3], after: [Option<LinkLoad>; 3]| {
             let now = recorder.since;

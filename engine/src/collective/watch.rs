@@ -262,7 +262,7 @@ mod tests {
 
     // spec: COLL-17
     #[test]
-    fn what_waits_costs_its_share_of_a_round_trip() {
+    fn waiting_messages_add_their_share_of_a_round_trip_to_the_cost() {
         let is = |load: &LinkLoad, waiting, message_ns, byte_ps| {
             assert_eq!(cost(load, waiting * PARTS), Cost { message_ns, byte_ps });
         };
@@ -285,7 +285,7 @@ mod tests {
 
     // spec: COLL-17
     #[test]
-    fn what_waits_is_smoothed() {
+    fn the_count_of_waiting_messages_is_smoothed() {
         let mut watch = watch(3);
         let mut learn = |waiting| {
             watch.loads[1] = Some(LinkLoad { waiting, ..IDLE });
@@ -318,7 +318,7 @@ mod tests {
 
     // spec: COLL-17
     #[test]
-    fn what_is_not_used_is_forgotten() {
+    fn the_load_of_an_unused_link_decays() {
         let mut told = (0, 0);
         let busy = LinkLoad { sent: 1, round_trip_ns: 164_000, ..IDLE };
         let mut believed = |load: LinkLoad| load.believed(&mut told).round_trip_ns;
@@ -332,7 +332,7 @@ mod tests {
 
     // spec: COLL-17
     #[test]
-    fn the_table_is_due_with_each_so_many_calls() {
+    fn the_load_table_is_due_every_nth_call() {
         let mut watch = watch(2);
         assert!((0..10).all(|_| !watch.is_due()), "it does not adapt");
         let place = Place { member: 0, members: 2 };
@@ -345,7 +345,7 @@ mod tests {
 
     // spec: COLL-17, COLL-18
     #[test]
-    fn who_watches_for_a_reason_goes_on() {
+    fn a_watch_lasts_while_recording_or_adapting() {
         let mut state = State::new(1, None);
         state.watch_mut().recorder = Some(Recorder::new(1, 0, Instant::now()));
         state.unwatch();

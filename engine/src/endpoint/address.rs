@@ -297,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written(bytes in prop::array::uniform32(any::<u8>())) {
+        fn a_parsed_address_encodes_back_equal(bytes in prop::array::uniform32(any::<u8>())) {
             let mut whole = [0; Address::BYTES];
             whole[..32].copy_from_slice(&bytes);
             whole[32..].copy_from_slice(&bytes);

@@ -178,7 +178,7 @@ mod tests {
 
     // spec: ENV-5
     #[test]
-    fn who_has_napped_is_awake_for_as_long_whichever_endpoint_it_polls() {
+    fn a_thread_that_napped_stays_awake_as_long_at_any_endpoint() {
         let (nap, over) = (Duration::from_micros(250), Instant::now());
         assert!(!is_earned(over, over, nap) && !is_earned(over, over + nap * 99 / 100, nap));
         assert!(is_earned(over, over + nap, nap));

@@ -141,7 +141,7 @@ mod tests {
 
     // spec: ENV-41
     #[test]
-    fn a_lease_that_nobody_renews_runs_out_once() {
+    fn a_lease_that_is_not_renewed_expires_once() {
         let lease = Lease::new(Duration::from_micros(1)).unwrap();
         assert!(!lease.has_run_out(), "nobody has held it");
         lease.renew();

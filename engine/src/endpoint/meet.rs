@@ -497,7 +497,7 @@ mod tests {
 
     // spec: ENV-16
     #[test]
-    fn who_is_forgotten_is_not_called_any_more() {
+    fn an_endpoint_stops_calling_a_forgotten_remote() {
         let bytes = Spans::default();
         let message =
             OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };
@@ -520,7 +520,7 @@ mod tests {
 
     // spec: ENV-38, ENV-43
     #[test]
-    fn who_closes_every_call_for_too_long_is_given_up_with_a_reason() {
+    fn a_remote_that_closes_every_call_is_given_up_with_a_reason() {
         let bytes = Spans::default();
         let message =
             OutgoingMessage { tag: None, data: None, bytes, context: 0, delivered: false };

@@ -128,7 +128,7 @@ mod tests {
 
     // spec: ENV-28
     #[test]
-    fn nothing_is_done_to_a_set_while_something_is_to_one_beside_it() {
+    fn operations_on_sets_that_share_memory_exclude_each_other() {
         let one = MemoryRegions::new();
         let other = one.clone().beside();
         open(&one, 1);

@@ -164,7 +164,7 @@ mod tests {
 
     // spec: ENV-10
     #[test]
-    fn what_is_written_otherwise_is_no_list() {
+    fn a_malformed_list_of_addresses_is_refused() {
         let good = Places::of(ips("10.1.2.3 fe80::5"));
         assert_eq!(Places::parse(good.kinds, good.bytes), Some(good));
         for kinds in [0b10_01_00, 0b01, 0b11_10_01, 0b01_10_01, 0b1_0000_0000_1001] {
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_is_total_and_keeps_what_it_takes(
+        fn any_bytes_parse_or_are_refused_and_round_trip(
             kinds: u16,
             bytes in prop::array::uniform32(any::<u8>()),
         ) {

@@ -103,7 +103,7 @@ mod tests {
 
     // spec: ENV-5
     #[test]
-    fn one_poll_of_so_many_looks_about_also_when_the_count_begins_anew() {
+    fn every_nth_idle_poll_scans_also_when_the_counter_wraps() {
         let mut polls = Polls { idle: u32::MAX - 5, ..Polls::default() };
         polls.has_found();
         polls.set_patience(3);

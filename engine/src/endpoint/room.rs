@@ -169,7 +169,7 @@ mod tests {
 
     // spec: ENV-40
     #[test]
-    fn those_that_have_gone_make_room_and_their_numbers_name_nobody() {
+    fn departed_remotes_free_their_room_and_their_ids_go_stale() {
         for options in ways() {
             let mut server = narrow(&options);
             let mut first = None;
@@ -197,7 +197,7 @@ mod tests {
 
     // spec: ENV-40
     #[test]
-    fn who_is_waited_for_or_has_sent_what_was_not_received_keeps_its_number() {
+    fn an_awaited_or_unread_remote_keeps_its_id() {
         let [options, _] = ways();
         let mut server = narrow(&options);
         let (gone, unreceived) = client(&mut server, &options);

@@ -39,7 +39,7 @@ mod tests {
 
     // spec: ENV-43
     #[test]
-    fn who_takes_nothing_is_told_of_once_and_anew_after_it_has_taken_something() {
+    fn a_stuck_peer_is_reported_once_until_it_reads_again() {
         let (mut place, start) = (Stuck::default(), Instant::now());
         let told = |place: &mut Stuck, taken, from: u64, to: u64| {
             let times = (from..to).map(|second| start + Duration::from_secs(second));

@@ -176,7 +176,7 @@ mod tests {
 
     // spec: ERR-10
     #[test]
-    fn a_refusal_says_what_to_do_about_it() {
+    fn a_refusal_comes_with_advice() {
         let why = |user| DisconnectReason::Rejected(Refusal::User(user)).advice();
         assert!(why(1000).contains("same user") && why(OVERFLOW).contains("user namespace"));
         let waited = Duration::from_secs(12);

@@ -346,7 +346,7 @@ mod tests {
 
     // spec: ERR-10
     #[test]
-    fn what_main_prints_says_whom_how_long_and_which_limit() {
+    fn printed_errors_name_the_peer_the_duration_and_the_limit() {
         let config = Config::new().setup_timeout(Duration::from_millis(20));
         let (mut port, mut peer) = Port::pair(config.clone(), config.number(1)).unwrap();
         let region = peer.alloc(64, Default::default()).unwrap();
@@ -372,7 +372,7 @@ mod tests {
 
     // spec: ERR-10
     #[test]
-    fn a_call_that_the_system_refuses_comes_with_what_to_do() {
+    fn a_failed_system_call_comes_with_advice() {
         for (call, errno, advice) in [
             ("memfd_create", Errno::PERM, "seccomp"),
             ("memfd_create", Errno::NOSYS, "seccomp"),

@@ -56,7 +56,7 @@ mod tests {
 
     // spec: LIFE-26, LIFE-36
     #[test]
-    fn where_a_rank_is_reads_as_it_was_written_and_fits_every_board() {
+    fn rank_addresses_round_trip_and_fit_every_key_value_store() {
         let read = |text: &str| Whereabouts::of_words(text.split(',').filter(|w| !w.is_empty()));
         let written = |text: &str| read(text).map(|read| read.words().join(","));
         let longest = "[1111:2222:3333:4444:5555:6666:7777:8888]:65535";

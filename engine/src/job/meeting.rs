@@ -234,7 +234,7 @@ mod tests {
 
     // spec: LIFE-24
     #[test]
-    fn a_card_reads_as_it_was_written_and_fits_every_board() {
+    fn a_rank_card_round_trips_and_fits_every_key_value_store() {
         let mut card = card();
         assert!(Card::parse(&card.text()) == Some(card.clone()));
         card.processors = "0,".repeat(150);

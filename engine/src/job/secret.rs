@@ -90,7 +90,7 @@ mod tests {
 
     // spec: SEAL-13
     #[test]
-    fn only_the_recipient_reads_what_is_sealed_and_only_as_it_was() {
+    fn only_the_recipient_opens_a_sealed_key_and_only_unchanged() {
         let (one, other) = (Recipient::new().unwrap(), Recipient::new().unwrap());
         let key = crate::random::secret::<32>();
         let sealed = seal(&key, one.public()).unwrap();

@@ -91,7 +91,7 @@ mod tests {
 
     // spec: SEAL-14, SEAL-16
     #[test]
-    fn what_is_made_of_an_address_depends_on_all_of_it_and_on_the_key() {
+    fn derived_secrets_depend_on_the_whole_address_and_the_key() {
         let fingerprint = Fingerprint(*b"0123456789abcdef");
         let callee = Callee::new(fingerprint, None, true);
         let other = Callee::new(Fingerprint(*b"0123456789abcdeg"), None, true);

@@ -205,7 +205,7 @@ mod tests {
 
     // spec: SEAL-18
     #[test]
-    fn nobody_opens_in_the_name_of_another_endpoint() {
+    fn an_open_in_the_name_of_another_endpoint_is_refused() {
         let [called, caller, other] = [(); 3].map(|()| StaticKey::new(&Chance::System));
         let (own_name, other_name) = (caller.fingerprint().name(), other.fingerprint().name());
         let callee = Callee::new(called.fingerprint(), None, false);

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_and_comes_is_in_the_file_and_arrives_unchanged() {
+    fn sent_and_received_datagrams_are_captured_unchanged() {
         let (mut net, mut outbox) = (capture(), Outbox::new());
         push(&mut outbox, b"one");
         push(&mut outbox, b"");
@@ -351,7 +351,7 @@ mod tests {
     /// Whatever the umask, and whatever was there before.
     // spec: SEAL-17
     #[test]
-    fn nobody_else_reads_a_capture_and_no_link_leads_it_elsewhere() {
+    fn a_capture_is_private_and_does_not_follow_symbolic_links() {
         let folder = std::env::temp_dir().join(format!("ayre-pcap-{}", std::process::id()));
         std::fs::create_dir(&folder).expect("a folder");
         let (own, link) = (folder.join("own"), folder.join("link"));

@@ -204,7 +204,7 @@ mod tests {
 
     // spec: WIRE-10
     #[test]
-    fn who_takes_nothing_is_sent_away_and_the_next_one_gets_all() {
+    fn a_visitor_that_does_not_read_is_closed_and_another_served() {
         let mut window = StatsSocket::open(identity()).unwrap();
         let silent = visit(&window);
         let make = || report("a name ".repeat(LONG / 7));
@@ -248,7 +248,7 @@ mod tests {
 
     // spec: WIRE-10
     #[test]
-    fn a_window_without_a_file_is_found_by_its_user() {
+    fn a_stats_socket_without_a_file_is_found_by_its_user() {
         let mut window = StatsSocket::open_unfiled(identity()).unwrap();
         let make = || report("an endpoint".to_owned());
         std::thread::scope(|scope| {

@@ -63,7 +63,7 @@ mod tests {
     /// A peer says more than the network does, and a reason more than none.
     // spec: OPEN-32
     #[test]
-    fn what_a_peer_says_is_told_before_what_the_network_says() {
+    fn a_refusal_of_the_peer_outranks_a_network_error() {
         let mut fate = Fate::default();
         let told = |fate: &Fate, hint| fate.told(AT.into(), hint, 9_000).outcome;
         assert_eq!(told(&fate, None), AttemptOutcome::Nothing);

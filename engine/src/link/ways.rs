@@ -349,7 +349,7 @@ mod tests {
     /// Whoever sends little is sent no more than three times that.
     // spec: PATH-12
     #[test]
-    fn an_address_that_has_shown_nothing_is_sent_little() {
+    fn an_unvalidated_address_is_sent_at_most_three_times_its_bytes() {
         let mut link = Link::new();
         let came = 20;
         for _ in 0..came {
@@ -376,7 +376,7 @@ mod tests {
     /// another's new address: until the ways are learned, frames of all paths come by one.
     // spec: PATH-11
     #[test]
-    fn an_opener_follows_an_acceptor_whose_address_has_changed_and_keeps_its_paths_apart() {
+    fn an_opener_follows_an_acceptor_to_a_new_address_with_separate_paths() {
         let mut link = Link::new();
         link.ways = Ways::new(vec![way(1), way(2)]);
         link.ways.know(Vec::new());
@@ -399,7 +399,7 @@ mod tests {
     /// one from which something has come; an acceptor knows none.
     // spec: PATH-13
     #[test]
-    fn an_opener_that_hears_nothing_tries_the_other_ways_that_it_has_asked_by() {
+    fn an_opener_without_traffic_tries_its_other_addresses() {
         let mut link = Link::new();
         let sought = |link: &mut Link| {
             link.ways.seek();

@@ -98,7 +98,7 @@ mod tests {
 
     // spec: LIM-5
     #[test]
-    fn the_least_of_the_machine_and_of_all_groups_is_what_may_be_used() {
+    fn usable_memory_is_the_least_of_machine_and_cgroups() {
         let files = [
             ("unified/job/memory.max", "512000\n"),
             ("unified/job/memory.current", "400000\n"),
@@ -138,7 +138,7 @@ mod tests {
 
     // spec: LIM-5
     #[test]
-    fn what_is_not_there_is_refused_in_words() {
+    fn an_allocation_beyond_memory_is_refused_with_both_sizes() {
         assert!(enough(5, 5).is_ok());
         let refused = enough(6 << 20, 5 << 20).unwrap_err().to_string();
         assert!(

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_either_has_done_is_lost() {
+    fn no_update_of_either_side_is_lost() {
         shares(true);
     }
 

@@ -121,7 +121,7 @@ mod tests {
 
     /// Two parts of eight bytes, with as many between them that are not exposed.
     #[test]
-    fn a_range_goes_on_in_the_next_part_and_touches_nothing_in_between() {
+    fn a_range_continues_in_the_next_part_and_skips_the_gap() {
         let start = Box::leak(Box::new([0_u8; 24])).as_mut_ptr();
         // SAFETY: the memory is given up for good.
         let part = |at: usize| unsafe { Span::new(start.add(at), 8) };

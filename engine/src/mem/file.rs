@@ -120,7 +120,7 @@ mod tests {
 
     // spec: LIFE-41
     #[test]
-    fn what_stands_in_for_a_memory_file_is_not_taken_where_there_are_memory_files() {
+    fn a_substitute_file_is_refused_where_memory_files_exist() {
         let refused = rustix::io::Errno::PERM;
         let file = stand_in(5000, refused).expect("a place in the memory of this machine");
         let stat = fstat(&file).expect("a file");

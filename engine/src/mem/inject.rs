@@ -146,7 +146,7 @@ mod tests {
     // spec: INJ-6
     #[cfg(not(miri))]
     #[test]
-    fn the_kernel_reads_what_is_there() {
+    fn the_kernel_reads_exact_bytes_of_mapped_memory() {
         let own = Process::open(rustix::process::getpid(), None).unwrap();
         let source = bytes(100_000);
         for (at, len) in [(0, 100_000), (1, 4095), (4095, 2), (99_999, 1), (5, 0)] {
@@ -161,7 +161,7 @@ mod tests {
     // spec: INJ-9
     #[cfg(not(miri))]
     #[test]
-    fn only_what_could_stop_us_is_read() {
+    fn only_a_process_of_the_same_user_is_read() {
         let of = |pid, uid| Credentials { pid, uid, gid: 0 };
         let (own, uid) = (std::process::id(), geteuid().as_raw());
         assert!(Process::of_equal(of(own, uid), None).is_some());
@@ -172,7 +172,7 @@ mod tests {
     // spec: INJ-6
     #[cfg(not(miri))]
     #[test]
-    fn nothing_is_read_of_who_has_ended() {
+    fn memory_of_an_ended_process_is_not_read() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let process = Process::open(Pid::from_child(&child), None).unwrap();
         assert!(process.lives());

@@ -442,7 +442,7 @@ fn revocation(fencing: Fencing, mutant: Mutant) {
 
 // spec: REV-1
 #[test]
-fn nothing_lands_after_a_revocation() {
+fn no_write_lands_after_a_revocation() {
     let mutants = [
         without(Step::LightFence),
         without(Step::HeavyFence),
@@ -526,7 +526,7 @@ fn command_and_answer(mutant: Mutant) {
 
 // spec: LANE-10, ORD-9
 #[test]
-fn what_is_counted_is_executed_and_answered() {
+fn counted_commands_are_executed_and_answered() {
     holds(
         command_and_answer,
         &[

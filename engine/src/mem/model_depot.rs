@@ -178,7 +178,7 @@ fn check(mutant: Mutant, dies: usize) {
 
 // spec: DEP-25, DEP-26
 #[test]
-fn a_death_leaves_all_of_a_message_or_nothing() {
+fn a_death_leaves_all_writes_of_a_message_or_none() {
     (0..=STEPS).for_each(|dies| check(Mutant::None, dies));
     for mutant in MUTANTS {
         let fails = |dies| catch_unwind(AssertUnwindSafe(|| check(mutant, dies))).is_err();

@@ -119,7 +119,7 @@ fn pair() -> [Messenger<()>; 2] {
 /// come by the messenger, which does not know it.
 // spec: AM-12, AM-15
 #[test]
-fn a_feature_that_nothing_else_knows_gets_its_messages() {
+fn an_unknown_feature_receives_its_messages() {
     let [mut near, mut far] = pair();
     let peers = [PeerId(0), PeerId(1)];
     for len in [1, 100, 1024] {

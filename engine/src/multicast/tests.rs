@@ -117,7 +117,7 @@ fn payload(number: u64, len: usize) -> Vec<u8> {
 /// or comes from who is not the root.
 // spec: GRP-9, GRP-25, GRP-26
 #[test]
-fn messages_of_all_lengths_come_by_the_board() {
+fn messages_of_all_lengths_are_delivered_by_the_shared_log() {
     let mut trio = Trio::new();
     let lens = [0, 1, 8, 44, 980, 981, 4000, 70_000, 300_000, 1 << 20];
     let lens = || lens.iter().map(|len| (*len).min(PAYLOAD_MAX - 8));
@@ -172,7 +172,7 @@ fn a_root_waits_for_room() {
 /// What a dead root had written, and one survivor has read, the other one gets from it.
 // spec: GRP-9, GRP-10, GRP-25
 #[test]
-fn what_is_on_the_board_of_a_dead_root_comes_to_all() {
+fn the_shared_log_of_a_dead_root_reaches_all_survivors() {
     let lens = [8, 500, 70_000, 20, 990];
     let mut trio = Trio::new();
     for (number, len) in (1..).zip(lens) {
@@ -193,7 +193,7 @@ fn what_is_on_the_board_of_a_dead_root_comes_to_all() {
 /// A root that writes what cannot be on its board is cut off, and the others go on.
 // spec: GRP-15, GRP-25
 #[test]
-fn a_root_that_lies_on_its_board_is_cut_off() {
+fn a_root_that_writes_a_malformed_shared_log_is_excluded() {
     let mut trio = Trio::new();
     trio.send(0, 1, 8).expect("there is room");
     trio.poll_until(1..3, 2);
@@ -212,7 +212,7 @@ fn a_root_that_lies_on_its_board_is_cut_off() {
 /// Who asks again and again, and takes no answer, is cut off.
 // spec: GRP-23
 #[test]
-fn who_takes_no_answer_is_cut_off() {
+fn a_member_that_reads_no_answers_is_disconnected() {
     let mut ports = connected(2).into_iter().map(messenger);
     let (mut far, _liar) = (ports.next().expect("one"), ports.next().expect("another"));
     far.found(NAME, MulticastOptions::new(), |_, _| ()).expect("a new name");

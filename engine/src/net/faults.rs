@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_fault_nothing_changes() {
+    fn without_faults_datagrams_pass_unchanged() {
         let mut net = faults("");
         send(&mut net, 0..300, 5);
         assert_eq!(receive(&mut net, 5), (0..300).collect::<Vec<_>>());
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_passes_goes_in_the_end() {
+    fn a_reordered_datagram_is_sent_after_a_time_limit() {
         let mut net = faults("reorder=100%");
         send(&mut net, [1], 50);
         assert_eq!(net.deadline(), Some(50 + PASSED_NANOS));
@@ -336,7 +336,7 @@ mod tests {
 
     // spec: NET-5
     #[test]
-    fn a_rate_lets_through_what_it_says_and_loses_what_does_not_fit_the_queue() {
+    fn a_rate_limit_passes_its_rate_and_drops_beyond_its_queue() {
         // 8 bytes take 64 us.
         let mut net = faults("rate=1Mbit,queue=800B");
         let start = 10 * BURST_NANOS;
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded() {
+    fn held_datagrams_are_bounded() {
         let mut net = faults("delay=1s");
         send(&mut net, 0..HELD_MAX as u64 + 5, 0);
         assert_eq!(net.faults().overflowed, 5);

@@ -43,7 +43,7 @@ mod tests {
 
     // spec: NET-3
     #[test]
-    fn what_there_is_no_room_for_is_dropped_after_a_while_in_which_nothing_had_any() {
+    fn a_datagram_is_dropped_after_a_time_without_room() {
         let (mut none, start) = (NoRoom::default(), Instant::now());
         let mut at = |millis| none.is_in_vain_at(start + Duration::from_millis(millis));
         assert_eq!([0, 1, 9, 10].map(&mut at), [false, false, false, true]);

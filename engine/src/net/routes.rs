@@ -169,7 +169,7 @@ mod tests {
 
     // spec: OPEN-30
     #[test]
-    fn what_is_open_at_one_address_only_asks_from_there() {
+    fn a_port_bound_to_one_address_opens_links_from_it() {
         let nets = [place("192.168.9.1:7", 24)];
         let ways = found(&nets, "192.0.2.77 fd77::2 192.168.9.2");
         assert_eq!(ways, [(0, "192.168.9.2:9".into()), (0, "192.0.2.77:9".into())]);

@@ -330,7 +330,7 @@ mod tests {
 
     // spec: NET-8, NET-9, NET-10
     #[test]
-    fn what_arrives_wakes_until_it_is_taken() {
+    fn an_arrived_datagram_keeps_the_socket_readable_until_received() {
         let simulation = Simulation::new(LATENCY);
         let [mut near, mut far] = [net(&simulation), net(&simulation)];
         [&near, &far].into_iter().for_each(|net| net.seat.looked(None));
@@ -349,7 +349,7 @@ mod tests {
 
     // spec: NET-9
     #[test]
-    fn what_is_due_wakes_and_nothing_else_does() {
+    fn only_a_due_deadline_wakes_a_seat() {
         let simulation = Simulation::new(LATENCY);
         let [near, far] = [net(&simulation), net(&simulation)];
         far.seat.looked(Some(7000));
@@ -364,7 +364,7 @@ mod tests {
 
     // spec: NET-8
     #[test]
-    fn what_is_sent_to_nobody_and_beyond_the_limit_is_lost() {
+    fn datagrams_to_unknown_addresses_and_beyond_the_limit_are_lost() {
         let simulation = Simulation::new(LATENCY);
         let [mut near, far] = [net(&simulation), net(&simulation)];
         send(&mut near, ([10, 0, 0, 9], 9).into());
@@ -464,7 +464,7 @@ mod tests {
 
     // spec: NET-9
     #[test]
-    fn what_is_left_to_chance_follows_from_the_seed_and_the_seat() {
+    fn random_numbers_follow_from_the_seed_and_the_seat() {
         let numbers = |seed| {
             let simulation = Simulation::with_seed(LATENCY, seed);
             [net(&simulation), net(&simulation)].map(|net| [(); 3].map(|()| net.seat.chance()))

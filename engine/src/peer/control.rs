@@ -375,7 +375,7 @@ mod tests {
 
     // spec: LANE-15, LIM-1
     #[test]
-    fn nothing_stays_in_the_socket_however_much_comes() {
+    fn the_control_socket_is_always_drained() {
         let [near, far] = pair();
         for name in 0..1000 {
             offer(&near, name).expect("room");
@@ -393,7 +393,7 @@ mod tests {
 
     // spec: LIFE-12
     #[test]
-    fn what_came_before_the_end_is_there_before_it() {
+    fn packets_sent_before_the_end_are_received_before_it() {
         let [near, far] = pair();
         offer(&near, 5).expect("room");
         drop(near);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_name() {
+    fn a_malformed_fault_plan_is_refused_with_its_setting() {
         for (text, said) in [
             ("loss", "`loss` is not `name=value`"),
             ("lost=1%", "`lost` is none of loss, dup, reorder, corrupt, delay"),
@@ -244,7 +244,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_plan_writes_it_reads(
+        fn a_fault_plan_round_trips_through_text(
             shares in prop::array::uniform4(0.0..=1.0),
             times in prop::array::uniform2(0..=60_000_000_000_u64),
             rate in prop::option::of(1..u64::MAX),

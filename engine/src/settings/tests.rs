@@ -37,7 +37,7 @@ fn a_default_that_is_a_word_is_one_of_the_values() {
 
 // spec: LIFE-30
 #[test]
-fn a_wrong_value_is_told_with_what_is_allowed() {
+fn a_wrong_value_is_reported_with_the_allowed_ones() {
     for (name, text, said) in [
         (MODE, "fast", "AYRE_MODE=fast: there is no `fast`; it may be `direct`, `mediated`"),
         (MODE, "", "AYRE_MODE=: there is no ``"),

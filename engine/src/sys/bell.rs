@@ -93,7 +93,7 @@ mod tests {
 
     // spec: LIFE-41
     #[test]
-    fn each_ring_wakes_once_however_many_nobody_has_taken() {
+    fn each_ring_of_a_bell_wakes_once_despite_unread_rings() {
         let (rung, begin) = pipe().unwrap();
         for bell in [Bell::new().unwrap(), Bell { rung, pipe: Some(begin) }] {
             let sleeper = epoll().unwrap();

@@ -63,7 +63,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_claim_ends_with_what_it_was_made_through() {
+    fn a_claim_ends_with_its_file_descriptor() {
         let file = memory_file(4096, Pages::Ordinary).unwrap();
         let [first, second] = [(); 2].map(|()| Claims::at(file.as_fd()).unwrap());
         first.claim(7).unwrap();

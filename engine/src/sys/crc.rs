@@ -111,7 +111,7 @@ mod tests {
     proptest! {
         // spec: FRAME-4
         #[test]
-        fn sums_are_those_of_another_hand(
+        fn sums_equal_an_independent_implementation(
             bytes in prop::collection::vec(any::<u8>(), 0..9000),
             skipped in 0..16_usize,
         ) {

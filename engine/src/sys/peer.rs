@@ -65,7 +65,7 @@ mod tests {
 
     // spec: LIFE-10
     #[test]
-    fn of_this_process_nothing_is_watched() {
+    fn the_own_process_is_not_watched() {
         let (one, _other) = UnixStream::pair().unwrap();
         assert!(life(one.as_fd()).unwrap().is_none());
     }

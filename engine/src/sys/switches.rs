@@ -19,7 +19,7 @@ mod tests {
     use rustix::event::{Timespec, poll};
 
     #[test]
-    fn a_sleep_is_one() {
+    fn a_sleep_counts_as_a_context_switch() {
         let before = switches();
         poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 })).expect("it can wait");
         assert!(switches() > before);

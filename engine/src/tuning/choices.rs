@@ -85,7 +85,7 @@ mod tests {
 
     // spec: INJ-2
     #[test]
-    fn what_is_said_is_not_timed() {
+    fn methods_given_by_the_tuning_are_not_timed() {
         let step = |from, method| Step { from, method };
         let steps = vec![step(0, Method::Kernel), step(1 << 20, Method::Pipeline)];
         let tuning = Tuning::new().with_steps(Use::Message, steps).expect("sound steps");
@@ -117,7 +117,7 @@ mod tests {
     /// Of two that were wanted at one time, the second takes what is left behind the first.
     // spec: INJ-8
     #[test]
-    fn what_waits_behind_another_one_is_not_slow() {
+    fn time_spent_behind_another_transfer_is_not_counted() {
         let (mut choices, mut time, mut by_kernel) = (Choices::default(), 0, 0);
         for _ in 0..300 {
             let two = [(); 2].map(|()| choices.choose(Use::Receive, 8 << 20, None, at(time)));

@@ -172,7 +172,7 @@ mod tests {
 
     // spec: INJ-3
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_value_is_parsed_back_equal() {
         for tuning in [Tuning::new(), tuned()] {
             assert_eq!(tuning.to_string().parse(), Ok(tuning));
         }
@@ -198,7 +198,7 @@ mod tests {
 
     // spec: INJ-4
     #[test]
-    fn the_first_file_counts_and_a_bad_one_stops_nobody() {
+    fn the_first_tuning_file_is_used_and_a_bad_one_is_ignored() {
         let folder = std::env::temp_dir().join(format!("ayre-tuning-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let [good, bad, none] = ["good", "bad", "none"].map(|name| folder.join(name));

@@ -230,7 +230,7 @@ mod tests {
 
     // spec: INJ-2, INJ-5
     #[test]
-    fn what_cannot_be_used_is_not_chosen() {
+    fn an_unsuitable_method_is_never_chosen() {
         let row = Measured { bytes: 1 << 20, times: vec![(Pipeline, 5.0)] };
         assert_eq!(row.best(Use::Message), Pipeline);
         assert_eq!(Measured { bytes: 1, times: vec![] }.best(Use::Get), Cached);

@@ -182,7 +182,7 @@ mod tests {
 
     // spec: INJ-8
     #[test]
-    fn first_touches_decide_nothing() {
+    fn timings_of_first_page_faults_are_ignored() {
         let mut trials = Trials::default();
         let cold = (WARM >> 16) as u32;
         assert_eq!(run(&mut trials, 1 << 16, cold, |_| (90_000, 9000)), [cold, 0]);
@@ -200,7 +200,7 @@ mod tests {
 
     // spec: INJ-8
     #[test]
-    fn noise_decides_nothing() {
+    fn noisy_timings_do_not_change_the_method() {
         let mut trials = warm();
         let [pipeline, _] = run(&mut trials, 1 << 20, 1000, |_| (7000, 6900));
         assert!(pipeline > 985, "what is hardly faster is not worth it");
@@ -216,7 +216,7 @@ mod tests {
 
     // spec: INJ-8
     #[test]
-    fn what_is_under_way_at_a_time_goes_by_one_method() {
+    fn concurrent_transfers_use_one_method() {
         let mut trials = warm();
         let mut chosen = [0; 2];
         for _ in 0..20 {

@@ -187,7 +187,7 @@ fn thousands_come_of_eight_at_once() {
 
 // spec: ENV-7
 #[test]
-fn long_messages_that_wait_are_in_nobodys_way() {
+fn waiting_long_messages_do_not_delay_others() {
     let mut sides = pair();
     let mut long: Vec<_> = (0..300).map(|seed| super::pattern(70_000, seed)).collect();
     let (mut from, mut into) = (words(5000), vec![0; 5000]);
@@ -238,7 +238,7 @@ const SMALL: u64 = 1 << 20;
 
 // spec: ENV-37, MATCH-13
 #[test]
-fn who_sends_more_than_is_kept_is_told_so_and_nobody_else_notices() {
+fn a_flooding_sender_gets_a_fault_and_others_go_on() {
     let (mut to, mut senders) = crowd(&EndpointOptions::new().local().memory(2 * SMALL), 2);
     let mut from = words(8 * MANY);
     let mut flooded = 0;
@@ -288,7 +288,7 @@ fn who_sends_more_than_is_kept_is_told_so_and_nobody_else_notices() {
 
 // spec: ENV-37, ENV-8
 #[test]
-fn what_is_under_way_with_who_sends_too_much_ends_with_the_reason() {
+fn operations_with_a_flooding_peer_end_with_the_reason() {
     let [mut near, mut far] = pair_with(&EndpointOptions::new().local().memory(2 * SMALL));
     let (mut asked, mut room, mut from) = (vec![1; 50_000], vec![0; 8], words(MANY));
     let asks = OutgoingMessage { context: 77, ..message(1 << 40, &mut asked) };
@@ -315,7 +315,7 @@ fn what_is_under_way_with_who_sends_too_much_ends_with_the_reason() {
 
 // spec: ENV-37
 #[test]
-fn who_sends_itself_too_much_is_told_so() {
+fn a_flood_to_oneself_is_a_fault() {
     let options = EndpointOptions::new().local().memory(2 * SMALL);
     let mut endpoint = RawEndpoint::open_with(&options).unwrap();
     let own = endpoint.remote(&endpoint.address()).unwrap();
@@ -363,7 +363,7 @@ fn messages_stay_with_their_sender_while_much_of_it_is_kept() {
 
 // spec: ENV-39
 #[test]
-fn who_posts_more_than_there_is_memory_for_is_told_so() {
+fn posting_beyond_the_memory_limit_is_refused() {
     let options = EndpointOptions::new().local().spin(Spin::SHARED);
     let (mut far, _) = crowd(&options, 0);
     let mut endpoint = RawEndpoint::open_with(&options.memory(2 * SMALL)).unwrap();

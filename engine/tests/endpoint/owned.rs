@@ -82,7 +82,7 @@ fn calls_that_borrow_their_buffers_wait_for_each_other() {
 
 // spec: MATCH-9
 #[test]
-fn a_cancelled_receive_returns_its_buffer_and_an_old_name_cancels_nothing() {
+fn a_cancelled_receive_returns_its_buffer_and_a_stale_id_has_no_effect() {
     let mut endpoint = open();
     let request = endpoint.post_receive(Pattern::tag(1), vec![5; 10]).expect("posted");
     assert!(endpoint.cancel(request));
@@ -114,7 +114,7 @@ fn a_name_that_is_not_known_returns_the_buffer() {
 
 // spec: ENV-7
 #[test]
-fn a_pattern_ignores_the_bits_that_it_is_told_to_and_a_probe_takes_nothing() {
+fn a_pattern_ignores_masked_bits_and_a_probe_keeps_the_message() {
     let (mut first, to, mut second, from) = pair();
     let send = std::thread::spawn(move || {
         first.send(to, 0x1234, b"one").expect("sent");

@@ -428,7 +428,7 @@ fn meet_alone(number: u64) {
 /// addresses of their routes; and without a network, they are there for their host.
 // spec: ENV-32, ENV-38
 #[test]
-fn endpoints_open_with_what_a_sandbox_leaves_them() {
+fn endpoints_open_with_the_sockets_a_sandbox_permits() {
     with_processes(
         |number, _| meet_alone(number),
         |family| {
@@ -534,7 +534,7 @@ const CALLERS: std::ops::Range<u64> = 2..4;
 /// user's folder does not notice, and others wait: nobody takes the endpoint for dead.
 // spec: LIFE-31, ENV-38
 #[test]
-fn another_users_calls_keep_nobody_from_an_endpoint() {
+fn calls_of_another_user_do_not_block_an_endpoint() {
     with_processes(
         |number, line| be_called_in_a_crowd(number, &line),
         |family| {

@@ -60,7 +60,7 @@ fn endpoints_share_files_that_no_folder_lists_where_memory_files_are_refused() {
 
 // spec: LIFE-41, LIFE-27, ENV-38
 #[test]
-fn who_has_memory_files_takes_no_others_and_both_go_by_a_link() {
+fn peers_with_and_without_memory_files_connect_by_link() {
     with_processes(
         |number, line| talk(number, &line),
         |family| {

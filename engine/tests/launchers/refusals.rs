@@ -78,7 +78,7 @@ fn a_launcher_or_a_rank_that_does_not_come_is_waited_for_so_long() {
 
 // spec: LIFE-2, LIFE-23, LIFE-26
 #[test]
-fn what_a_launcher_says_wrongly_in_the_environment_is_named() {
+fn wrong_launcher_variables_are_named() {
     with_processes(
         |_, _| refuse(),
         |family| {

@@ -224,7 +224,7 @@ fn meddle(rank: super::Rank) -> bool {
 
 // spec: LIFE-35
 #[test]
-fn a_forked_child_has_a_library_of_its_own_and_reaches_nothing_of_its_parents() {
+fn a_forked_child_has_its_own_library_state() {
     let child = |_, line: Line| {
         let mut rank = super::Rank::join();
         let (is_parent, other) = (rank.port.rank() == 0, rank.other);

@@ -101,7 +101,7 @@ fn memory_beyond_the_longest_file_of_the_process_is_an_error_that_names_the_limi
 
 // spec: LIFE-40
 #[test]
-fn what_is_open_goes_on_where_the_limit_of_descriptors_is_lowered_below_it() {
+fn open_connections_survive_a_lowered_descriptor_limit() {
     let child = |_, line: Line| {
         let [one, other] = [1, 2].map(|number| Config::new().number(number));
         let (mut one, mut other) = Port::pair(one, other).unwrap();
@@ -165,7 +165,7 @@ fn are_untouched(others: &[OwnedFd]) {
 
 // spec: LIFE-40, ENV-34
 #[test]
-fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
+fn closing_our_descriptors_ends_connections_with_a_reason() {
     let child = |_, line: Line| {
         let before = open_numbers();
         let [one, other] = [1, 2].map(|number| Config::new().number(number));
@@ -194,7 +194,7 @@ fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
 
 // spec: LIFE-40
 #[test]
-fn closing_closes_nothing_that_the_program_has_opened_where_it_has_closed_what_was_there() {
+fn closing_leaves_reused_descriptor_numbers_open() {
     let child = |number: u64, line: Line| {
         let (is_apart, is_connected, is_reopened) =
             (number & 1 != 0, number & 2 != 0, number & 4 != 0);
@@ -223,7 +223,7 @@ fn closing_closes_nothing_that_the_program_has_opened_where_it_has_closed_what_w
 
 // spec: LIFE-40
 #[test]
-fn threads_close_nothing_that_the_program_has_opened_where_theirs_was_closed() {
+fn threads_leave_reused_descriptor_numbers_open() {
     let child = |_, line: Line| {
         let before = open_numbers();
         let endpoint = RawEndpoint::open_with(&apart()).unwrap();

@@ -194,7 +194,7 @@ const TURNS: [usize; 5] = [0, 1, 0, 1, 0];
 
 // spec: MTU-4, MTU-8
 #[test]
-fn what_is_posted_is_cut_by_what_the_way_takes_now() {
+fn posted_data_is_segmented_by_the_current_path_mtu() {
     with_processes(
         |number, line| one_of_two(number, &line),
         |family| {

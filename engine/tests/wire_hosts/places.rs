@@ -69,7 +69,7 @@ fn meet(family: &Family, hosts: &Hosts, at: [&str; 2], what: &str) -> [u64; 2] {
 
 // spec: LIFE-36, OPEN-30
 #[test]
-fn a_port_that_nobody_told_where_to_be_is_found_at_the_address_that_answers() {
+fn a_port_without_a_configured_address_is_found_where_it_answers() {
     with_processes(
         |number, line| one_of_two(number, &line),
         |family| {
@@ -84,7 +84,7 @@ fn a_port_that_nobody_told_where_to_be_is_found_at_the_address_that_answers() {
 /// One host asks the other for a link, at addresses of which none leads to a port.
 // spec: OPEN-32, ERR-10
 #[test]
-fn who_reaches_nobody_is_told_what_came_of_each_address() {
+fn a_failed_connect_reports_the_outcome_of_each_address() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.change(&[
         "netns exec {b} sysctl -qw net.ipv4.ip_forward=1",

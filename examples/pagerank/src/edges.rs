@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_what_the_format_says() {
+    fn accepts_the_documented_edge_format() {
         let text =
             "# heading\n\n 1\t2 # trailing\r\n2 3\n1 2\nalone\n3 3\n  #\nc# d\u{e9}j\u{e0}-vu";
         let (graph, dropped) = parse(text.as_bytes()).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_equal() {
+    fn a_written_graph_reads_back_equal() {
         for graph in
             [testing::graph("b a  a c  c b"), testing::scrambled(50, 90), testing::graph("")]
         {

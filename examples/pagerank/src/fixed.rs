@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_leaves_nothing_over() {
+    fn spread_distributes_the_whole_mass() {
         for (mass, vertices) in [(0, 1), (10, 3), (11, 3), (12, 3), (2, 5), (ONE, 7), (ONE, 1)] {
             let spread = Spread::new(mass, vertices);
             let parts: Vec<u64> = (0..vertices).map(|vertex| spread.of(vertex)).collect();

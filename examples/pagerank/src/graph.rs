@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn reachable_keeps_what_the_roots_need() {
+    fn reachable_keeps_all_vertices_that_the_roots_need() {
         let whole = graph("a b  b c  d c  e a  c f  f b");
         let part = whole.reachable(&["b".to_owned(), "nobody".to_owned()]);
         let names: Vec<&str> = (0..part.vertices()).map(|vertex| part.name(vertex)).collect();

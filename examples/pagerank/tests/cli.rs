@@ -92,7 +92,7 @@ fn merges_package_lists_and_writes_edges() {
 }
 
 #[test]
-fn complaints_say_what_is_wrong() {
+fn errors_name_their_cause() {
     let directory = directory("complaints");
     let file = directory.join("edges");
     fs::write(&file, "a b\na b c\n").unwrap();

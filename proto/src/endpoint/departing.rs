@@ -103,7 +103,7 @@ mod tests {
 
     // spec: ENV-4
     #[test]
-    fn a_message_that_asks_goes_once_and_only_to_whom_it_was_sent() {
+    fn a_message_with_rts_is_sent_once_and_only_to_its_destination() {
         let [to, other] = [1, 2].map(|place| RemoteId::new(1, place));
         let mut asking = Departing::asking(to, alloc::vec::Vec::<u8>::default(), (7, true));
         assert!(!asking.is_due(to) && asking.wanted().is_none());

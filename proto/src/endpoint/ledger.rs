@@ -116,7 +116,7 @@ mod tests {
     proptest! {
         /// What is counted is what is there.
         #[test]
-        fn each_remote_has_what_was_posted_to_it_and_has_not_ended(
+        fn the_ledger_lists_unfinished_operations_of_each_remote(
             steps in prop::collection::vec(
                 (0..4_u8, 0..5_usize, any::<prop::sample::Index>()),
                 1..99

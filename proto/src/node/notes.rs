@@ -156,7 +156,7 @@ mod tests {
 
     // spec: NOTI-8
     #[test]
-    fn what_is_under_way_keeps_room_until_it_has_ended() {
+    fn an_operation_reserves_notification_room_until_it_ends() {
         let mut notes = Notes::new();
         let most = NOTIFICATIONS_MAX / NOTES_PER_OPERATION;
         assert!(notes.has_room_for(most) && !notes.has_room_for(most + 1));
@@ -171,7 +171,7 @@ mod tests {
 
     // spec: LIFE-14
     #[test]
-    fn a_peer_that_is_forgotten_takes_what_it_has_raised_along_and_nothing_else() {
+    fn forgetting_a_peer_drops_only_its_notifications() {
         let mut notes = Notes::new();
         notes.raise(note(1, Classes::COMPLETER));
         notes.raise(note(2, Classes::COMPLETER));

@@ -178,7 +178,7 @@ mod tests {
 
     // spec: WIRE-14, ENV-12
     #[test]
-    fn what_no_correct_peer_says_is_malformed_and_changes_nothing() {
+    fn impossible_ring_records_are_malformed_and_ignored() {
         let (mut near, mut far) = (rings(), rings());
         let at = near.write(&[5; 500]).expect("it is empty");
         assert_eq!(near.give_back(1), Err(Malformed), "nothing was passed on");

@@ -273,7 +273,7 @@ fn more_links_than_there_are_frames_in_flight_are_paced() {
 /// A newcomer gets its share from one that has everything, and what a link leaves, others take.
 // spec: CONG-9
 #[test]
-fn shares_follow_those_who_come_and_go() {
+fn bandwidth_shares_follow_arriving_and_leaving_links() {
     let mut network = Network::new(4, 1);
     for link in 0..4 {
         network.at(10 * MS * link as u64, link, Event::Start);

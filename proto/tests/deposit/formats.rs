@@ -38,7 +38,7 @@ fn data_of(posted: &Posted) -> u64 {
 proptest! {
     // spec: DEP-6
     #[test]
-    fn what_is_written_is_read(posted in posted()) {
+    fn a_written_value_is_parsed_back_equal(posted in posted()) {
         prop_assert_eq!(Posted::parse(&posted.encode(), data_of(&posted)), Ok(posted));
     }
 

@@ -59,7 +59,7 @@ fn private_registers_are_neither_read_nor_changed() {
 
 // spec: DEP-15
 #[test]
-fn values_do_not_leak_by_what_is_done_with_them() {
+fn hidden_registers_do_not_leak_through_computation() {
     let hidden = 3;
     for instruction in [
         Program::new().write(AddressMode::Indirect).carry([hidden, 0, 0]),
@@ -115,7 +115,7 @@ fn only_entries_are_entered() {
 
 // spec: DEP-16
 #[test]
-fn nobody_is_notified_without_the_right() {
+fn a_notification_without_the_right_is_refused() {
     refused(Fault::Rights, &carried(Program::new().notify().carry([0; 3]), 0), &[]);
     let always = Program::new().notify_if(ALWAYS).then(Z.set(OPERAND)).carry([2, 2, 2]);
     refused(Fault::Rights, &carried(always, 0), &[]);
@@ -140,7 +140,7 @@ fn addresses_stay_in_the_range() {
 
 // spec: DEP-8, DEP-14
 #[test]
-fn what_makes_no_sense_is_malformed() {
+fn undefined_instruction_bits_are_malformed() {
     for word in 0..1 << 9_u64 {
         let order = word >> 5 & 15;
         assert_eq!(Instruction::parse(word).is_ok(), order < 12);

@@ -166,7 +166,7 @@ proptest! {
 
     // spec: DEP-3, DEP-4, DEP-5, DEP-7, DEP-9, DEP-10, DEP-11, DEP-12, DEP-14, DEP-15, DEP-16
     #[test]
-    fn the_machine_does_what_the_interpreter_does(
+    fn the_machine_equals_the_interpreter(
         place in place(),
         lines in prop::collection::vec(prop::option::weighted(0.9, line()), 0..8),
         letter in letter(),
@@ -241,7 +241,7 @@ proptest! {
 }
 
 #[test]
-fn what_appends_is_recognised() {
+fn append_programs_are_recognised() {
     for (line, known) in [
         ("entry; write [r0]; r0 += r1", true),
         ("entry; decline if r0 >= r2; write [r0 wrapped]; r0 += r1", true),

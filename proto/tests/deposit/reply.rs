@@ -43,7 +43,7 @@ fn a_reply_over_a_revoked_inlet_is_a_stale_key() {
 
 // spec: DEP-11, DEP-19, DEP-28
 #[test]
-fn what_a_reply_raises_names_the_peer_that_has_answered() {
+fn a_reply_notification_names_the_answering_peer() {
     let reply = Reply::new(posted(), false);
     let note = |status| Notification {
         source: PeerId(6),

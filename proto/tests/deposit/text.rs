@@ -9,7 +9,7 @@ fn read(line: &str) -> Stored {
 }
 
 #[test]
-fn lines_say_what_the_builder_builds() {
+fn program_text_equals_the_built_program() {
     let at = [Register::At(3), Register::At(4), Register::At(5)];
     let append = Program::new().write(AddressMode::Indirect).then(X.add(Y)).store(at);
     assert_eq!(read("entry; write [r3]; r3 += r4").to_string(), "entry; write [r3]; r3 += r4");
@@ -42,7 +42,7 @@ fn every_clause_has_a_text() {
 }
 
 #[test]
-fn what_is_no_instruction_is_told() {
+fn a_malformed_instruction_is_reported() {
     for (line, error) in [
         ("r1 += r2; r2 += r3; r3 += r1", "an instruction has two register operations"),
         ("write [r1]; read [r1]", "an instruction has one transfer"),

@@ -333,7 +333,7 @@ fn a_word_of_the_host_alone_makes_no_datagram_shorter() {
 /// have passed since.
 // spec: MTU-3
 #[test]
-fn what_the_host_has_said_before_is_no_news() {
+fn a_remembered_mtu_report_is_ignored() {
     let mut world = World::new(Repair::Selective, Sign::Told);
     world.limit = 1300;
     world.run(SECOND / 10);

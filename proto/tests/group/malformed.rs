@@ -35,7 +35,7 @@ fn view(number: u64, masks: [u64; 2], seats: &[(u32, u64)]) -> View {
 
 // spec: GRP-22
 #[test]
-fn what_is_not_due_along_the_tree_is_refused() {
+fn unexpected_tree_messages_are_refused() {
     let mut world = group();
     let member = world.group(1).expect("a member");
     let (have, number) = (member.have(), member.view().number());
@@ -75,7 +75,7 @@ fn what_is_not_due_along_the_tree_is_refused() {
 
 // spec: GRP-22
 #[test]
-fn what_is_not_due_in_a_change_is_refused() {
+fn unexpected_view_change_messages_are_refused() {
     let mut world = group();
     let member = world.group(1).expect("a member");
     let (have, number) = (member.have(), member.view().number());
@@ -173,7 +173,7 @@ fn requests_beyond_the_bound_are_refused() {
 /// A root that lies orders what was asked of another one: that one forgets it.
 // spec: GRP-17, GRP-20
 #[test]
-fn what_is_ordered_is_not_kept_to_be_ordered() {
+fn a_request_ordered_by_another_root_is_dropped() {
     let mut world = group();
     let view = world.group(1).expect("a member").view();
     let (view, ordered) = (view.number(), view.seats()[2].ordered);
@@ -217,7 +217,7 @@ fn one_that_joins_takes_its_first_view_only() {
 /// taken for dead.
 // spec: GRP-18
 #[test]
-fn who_hears_of_a_later_view_is_out() {
+fn a_member_that_hears_of_an_unknown_view_is_excluded() {
     let label = Label { ticket: 9, number: 3, sender: Member(2), origin: Member(2) };
     let later = 1 + group().group(1).expect("a member").view().number();
     for (from, message) in [

@@ -74,7 +74,7 @@ fn a_group_that_is_full_turns_away() {
 
 // spec: GRP-13, GRP-20
 #[test]
-fn what_is_kept_is_bounded_and_dropped_when_all_have_it() {
+fn kept_messages_are_bounded_and_dropped_once_all_have_them() {
     let options = Options { window: 4, requests: 3 };
     let mut world = members(4, 4, options);
     for _ in 0..3 {
@@ -166,7 +166,7 @@ fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
 /// A door that has no room for one more request is asked until it has.
 // spec: GRP-4, GRP-20
 #[test]
-fn a_busy_door_is_asked_again() {
+fn a_busy_entry_member_is_asked_again() {
     let mut world = members(2, 3, Options { window: 64, requests: 1 });
     world.multicast(1).expect("there is room");
     world.join(2, 1);
@@ -180,7 +180,7 @@ fn a_busy_door_is_asked_again() {
 /// Who would keep more or less than the others does not get in.
 // spec: GRP-4, GRP-20
 #[test]
-fn who_has_other_bounds_is_turned_away() {
+fn a_newcomer_with_other_bounds_is_refused() {
     let mut world = members(2, 3, Options::default());
     world.options.window = 63;
     world.join(2, 1);
@@ -244,7 +244,7 @@ fn a_message_may_come_before_the_word_that_its_view_is_open() {
 /// that leads now is lost: over a network, what the dead have said last comes to some.
 // spec: GRP-14, GRP-16, GRP-19
 #[test]
-fn who_leads_may_be_the_only_one_that_has_missed_that_a_view_is_open() {
+fn a_leader_that_missed_an_open_view_recovers() {
     for is_sought_early in [false, true] {
         let mut world = members(4, 4, Options::default());
         world.leave(0);
@@ -285,7 +285,7 @@ fn who_leads_may_be_the_only_one_that_has_missed_that_a_view_is_open() {
 /// and a message of that view has come. Who leads learns of the view by the message.
 // spec: GRP-5, GRP-14, GRP-16, GRP-19
 #[test]
-fn who_learns_late_that_a_view_is_open_tells_who_has_left_by_it() {
+fn late_news_of_an_open_view_still_reports_leavers() {
     let mut world = members(4, 4, Options::default());
     world.leave(3);
     assert_eq!(next(&mut world, 3, 0).as_deref(), Some("Request"));
@@ -311,7 +311,7 @@ fn who_learns_late_that_a_view_is_open_tells_who_has_left_by_it() {
 /// do not know whether anybody leads, and say what they have; the one that leads tells them.
 // spec: GRP-14, GRP-16, GRP-19
 #[test]
-fn who_missed_that_a_view_is_open_is_told() {
+fn a_member_that_missed_an_open_view_learns_of_it() {
     let mut world = members(4, 4, Options::default());
     world.leave(0);
     for at in 1..4 {
@@ -339,7 +339,7 @@ fn who_missed_that_a_view_is_open_is_told() {
 /// the one that it asks dies, too.
 // spec: GRP-9, GRP-16
 #[test]
-fn who_leads_fetches_what_it_lacks() {
+fn a_new_leader_fetches_missing_messages() {
     let mut world = members(5, 5, Options::default());
     world.nodes[0].fuse = Some(1);
     world.multicast(0).expect("there is room");
@@ -370,7 +370,7 @@ fn who_leads_fetches_what_it_lacks() {
 /// One gives up to join, and only the root knows, which dies. Who leads then asks.
 // spec: GRP-4, GRP-16, GRP-19
 #[test]
-fn who_leads_asks_whom_it_has_not_heard() {
+fn a_new_leader_asks_members_that_have_not_reported() {
     let mut world = members(3, 4, Options::default());
     world.join(3, 2);
     assert_eq!(next(&mut world, 3, 2).as_deref(), Some("Join"));

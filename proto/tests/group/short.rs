@@ -58,7 +58,7 @@ fn traces(world: &World) -> Vec<String> {
 /// In the same world, with the same dice, both ways do the same, packet by packet.
 // spec: GRP-6, GRP-7, GRP-8, GRP-9, GRP-13, GRP-20
 #[test]
-fn the_short_way_does_what_the_long_one_does() {
+fn the_fast_path_equals_the_general_path() {
     let mut went = 0;
     for seed in 0..seeds(1_000) {
         let (long, short) = (run(seed, false), run(seed, true));

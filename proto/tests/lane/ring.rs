@@ -174,7 +174,7 @@ fn a_ring_is_used_from_the_first_piece_on_and_narrowly() {
 /// As much of it is used as half of what has gone through, whether the reader lags or not.
 // spec: ENV-42
 #[test]
-fn a_ring_widens_with_what_goes_through() {
+fn a_ring_widens_with_its_traffic() {
     let mut scene = Scene::new(WIDE, NARROW);
     let mut widths = Vec::new();
     for through in 1..=1024_u64 {
@@ -208,7 +208,7 @@ fn a_ring_that_its_reader_leaves_full_widens_at_once() {
 
 // spec: ENV-42
 #[test]
-fn a_piece_that_is_longer_than_half_of_what_is_used_widens_it_or_may_find_no_room() {
+fn a_piece_longer_than_half_the_used_ring_widens_it() {
     let mut scene = Scene::new(WIDE, NARROW);
     scene.pass(1, 64);
     assert!(!scene.write(NARROW as usize, |_| false), "its own place and the gap before its end");
@@ -218,7 +218,7 @@ fn a_piece_that_is_longer_than_half_of_what_is_used_widens_it_or_may_find_no_roo
 
 // spec: ENV-42, LIM-5
 #[test]
-fn a_ring_that_may_not_widen_goes_on_in_what_it_has() {
+fn a_ring_that_may_not_widen_keeps_its_length() {
     let mut scene = Scene::new(WIDE, NARROW);
     for piece in 0..10_000_usize {
         assert!(scene.write(1 + piece * 64 % (NARROW as usize / 2), |_| false));
@@ -247,7 +247,7 @@ fn a_count_that_cannot_be_gives_no_room() {
 
 // spec: WIRE-14
 #[test]
-fn bytes_that_come_without_room_are_malformed_and_change_nothing() {
+fn bytes_beyond_the_room_are_malformed_and_ignored() {
     let mut target = Target::new(1024);
     assert_eq!(target.place(512, 0), Ok((0, 512)));
     assert_eq!(target.place(513, 0), Err(Malformed));

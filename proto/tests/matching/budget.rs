@@ -27,7 +27,7 @@ fn a_source_that_floods_leaves_room_for_others() {
 
 // spec: MATCH-13
 #[test]
-fn who_has_much_has_little_again_when_enough_is_gone() {
+fn a_source_over_its_share_recovers_once_enough_is_freed() {
     let mut budget = Budget::new(1000, 2);
     assert_eq!(budget.keep(0, 200), Share::Fair, "four times as much is free");
     assert_eq!(budget.keep(0, 1), Share::Much);
@@ -40,7 +40,7 @@ fn who_has_much_has_little_again_when_enough_is_gone() {
 
 // spec: MATCH-13
 #[test]
-fn without_a_budget_nothing_is_kept() {
+fn without_a_budget_no_message_is_kept() {
     let mut budget = Budget::new(0, 1);
     assert_eq!(budget.keep(0, 1), Share::Over);
     budget.give_back(0, 1);
@@ -52,7 +52,7 @@ proptest! {
     /// What is free, and whose the rest is, is added up anew at each step.
     // spec: MATCH-13
     #[test]
-    fn how_a_source_stands_is_what_the_rule_says(
+    fn the_share_of_a_source_follows_the_rule(
         limit in 0..5000u64,
         steps in prop::collection::vec((0..3u32, 0..400u64, any::<bool>()), 1..200),
     ) {

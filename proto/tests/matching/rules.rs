@@ -156,7 +156,7 @@ fn a_peek_leaves_the_message_where_it_is() {
 
 // spec: MATCH-7, MATCH-8
 #[test]
-fn what_is_set_aside_is_only_for_whoever_has_its_name() {
+fn a_claimed_message_is_received_only_by_its_id() {
     let mut matcher = matcher();
     let first = kept(&mut matcher, message(1, 2, 3));
     let second = kept(&mut matcher, message(1, 2, 4));
@@ -183,7 +183,7 @@ fn a_message_is_thrown_away_by_its_name() {
 
 // spec: MATCH-9
 #[test]
-fn a_cancelled_receive_takes_nothing() {
+fn a_cancelled_receive_takes_no_message() {
     let mut matcher = matcher();
     let first = posted(&mut matcher, from(1, 2), 10);
     let second = posted(&mut matcher, from(1, 2), 11);
@@ -219,7 +219,7 @@ fn a_multi_receive_goes_on_until_less_than_its_least_is_left() {
 
 // spec: MATCH-10, MATCH-4
 #[test]
-fn a_multi_receive_begins_with_what_is_there() {
+fn a_multi_receive_begins_with_the_kept_messages() {
     let mut matcher = matcher();
     for handle in 0..4 {
         kept(&mut matcher, sized(10, handle));
@@ -241,7 +241,7 @@ fn a_multi_receive_begins_with_what_is_there() {
 
 // spec: MATCH-11
 #[test]
-fn what_does_not_fit_is_cut() {
+fn a_message_longer_than_its_buffer_is_truncated() {
     let mut matcher = matcher();
     posted(&mut matcher, Pattern::plain(None), 1);
     let place = placed(&mut matcher, sized(101, 0));
@@ -255,7 +255,7 @@ fn what_does_not_fit_is_cut() {
 
 // spec: MATCH-14
 #[test]
-fn with_a_source_go_its_receives_and_what_has_not_come() {
+fn removing_a_source_ends_its_receives_and_partial_messages() {
     let mut matcher = matcher();
     let waiting = posted(&mut matcher, from(1, 50), 10);
     posted(&mut matcher, from(2, 50), 11);

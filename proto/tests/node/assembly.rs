@@ -65,7 +65,7 @@ fn pieces_that_contradict_each_other_or_are_too_long_are_malformed() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_is_forgotten() {
+fn unwanted_partial_records_are_forgotten() {
     let mut assembly = Assembly::default();
     for seq in 0..8 {
         add(&mut assembly, &piece(seq, (0, 8), (1024, 9)));

@@ -249,7 +249,7 @@ fn puts_that_are_placed_early_are_performed_in_their_turn_without_their_data() {
 
 // spec: WIRE-13
 #[test]
-fn a_frame_with_what_is_no_put_or_would_be_a_fault_is_not_placed() {
+fn only_frames_of_valid_puts_are_placed_directly() {
     let (mut stage, claim) = with_memory();
     let Stage { carrier, target, .. } = &mut stage;
     let outside = Claim { offset: 60, ..claim };
@@ -323,7 +323,7 @@ fn commands_count_as_executed_once_their_responses_have_come() {
 
 // spec: WIRE-4
 #[test]
-fn counts_are_told_at_once_where_somebody_waits_and_otherwise_soon() {
+fn counts_are_sent_at_once_if_a_peer_waits_and_otherwise_soon() {
     let mut stage = Stage::new();
     let mut paper = paper(100);
     stage.gather(&mut paper);
@@ -343,7 +343,7 @@ fn counts_are_told_at_once_where_somebody_waits_and_otherwise_soon() {
 
 // spec: WIRE-4
 #[test]
-fn counts_go_along_with_what_goes_anyway_and_at_once_where_the_peer_asks_or_much_is_untold() {
+fn counts_are_piggybacked_or_sent_at_once_if_asked_or_many() {
     let told = |change: &dyn Fn(&mut Stage, &mut Paper)| {
         let (mut stage, mut paper) = (Stage::new(), paper(9));
         stage.port.noted = 1;
@@ -409,7 +409,7 @@ fn offers_go_out_in_order_and_come_to_the_port() {
 }
 
 #[test]
-fn a_control_record_of_another_length_or_about_nothing_known_is_malformed() {
+fn a_control_record_of_unknown_kind_or_length_is_malformed() {
     let mut stage = Stage::new();
     let lens = [(About::Counts, 4), (About::Region, 7), (About::Barrier, 1), (About::Inlet, 7)];
     for (about, len) in lens {
@@ -425,7 +425,7 @@ fn a_control_record_of_another_length_or_about_nothing_known_is_malformed() {
 
 // spec: WIRE-14
 #[test]
-fn what_was_written_to_the_ring_goes_before_the_message_that_names_it() {
+fn ring_bytes_are_sent_before_the_message_that_names_them() {
     let mut stage = Stage::with_rings(64);
     let write = |stage: &mut Stage, bytes: &[u8], tag| {
         assert!(stage.port.write_ring(bytes));
@@ -450,7 +450,7 @@ fn what_was_written_to_the_ring_goes_before_the_message_that_names_it() {
 
 // spec: WIRE-14, WIRE-4
 #[test]
-fn a_ring_takes_what_there_is_room_for_and_tells_what_was_taken() {
+fn a_ring_accepts_bytes_up_to_its_room_and_reports_consumption() {
     let mut stage = Stage::with_rings(64);
     let take = |stage: &mut Stage, len: usize| stage.take(RecordKind::Ring, 0, &vec![3; len]);
     assert_eq!(take(&mut stage, 4096), Ok(Taken::Taken));
@@ -469,7 +469,7 @@ fn a_ring_takes_what_there_is_room_for_and_tells_what_was_taken() {
 
 // spec: WIRE-14
 #[test]
-fn a_peer_cannot_give_back_what_was_not_passed_on_nor_speak_of_a_ring_that_is_not_there() {
+fn ring_counts_beyond_sent_bytes_or_without_a_ring_are_malformed() {
     let mut stage = Stage::with_rings(64);
     let told = |ring| Counts { ring, ..Counts::default() };
     assert!(stage.port.write_ring(&[1; 2048]) && stage.port.write_ring(&[1; 2048]));

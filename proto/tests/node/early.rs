@@ -30,7 +30,7 @@ fn put(offset: u64, len: u64) -> Command {
 
 // spec: WIRE-13
 #[test]
-fn puts_that_reach_none_of_the_same_bytes_wait_for_what_is_before_the_first() {
+fn disjoint_puts_wait_only_for_operations_before_their_run() {
     let mut run = None;
     let mut join = |command, before| Run::join(&mut run, Some(&command), before);
     assert_eq!(join(put(100, 50), 7), Some(7));
@@ -48,7 +48,7 @@ fn puts_that_reach_none_of_the_same_bytes_wait_for_what_is_before_the_first() {
 
 // spec: WIRE-13
 #[test]
-fn what_is_no_put_has_to_wait_and_is_waited_for() {
+fn operations_other_than_puts_wait_for_their_turn() {
     for action in [Action::Get, Action::Immediate(1), Action::Notify] {
         let mut run = None;
         assert_eq!(Run::join(&mut run, Some(&put(0, 8)), 0), Some(0));
@@ -59,7 +59,7 @@ fn what_is_no_put_has_to_wait_and_is_waited_for() {
 
 // spec: WIRE-13
 #[test]
-fn a_frame_of_two_runs_or_with_what_is_no_put_waits_for_its_turn() {
+fn a_frame_of_two_runs_or_other_operations_waits_for_its_turn() {
     let after = |what: &[Option<u64>]| what.iter().copied().fold(Early::NoMatter, Early::with);
     assert!(after(&[Some(3), Some(3)]).holds(3));
     assert!(!after(&[Some(3), Some(3)]).holds(2));

@@ -28,7 +28,7 @@ fn a_long_frame_has_whole_lines_and_the_records_it_had() {
 /// What is cut by what the frames tell goes whole, whatever paths take, and nearly fills them.
 // spec: MTU-8
 #[test]
-fn a_record_that_is_cut_by_what_paths_take_goes_whole() {
+fn a_record_segmented_by_the_path_mtu_arrives_whole() {
     let mut frames = frames((8972 - HEADER_BYTES) & !7);
     assert_eq!(frames.whole(), frames.longest());
     for (seq, limit) in (0..).zip([8972, 4000, 1440, 1152, 480, 1440, 8972_u16]) {
@@ -46,7 +46,7 @@ fn a_record_that_is_cut_by_what_paths_take_goes_whole() {
 }
 
 #[test]
-fn what_is_kept_is_taken_in_its_turn_and_forgotten_with_it() {
+fn an_early_frame_is_taken_in_turn_and_then_forgotten() {
     let mut frames = frames(256);
     let kept = |byte| Kept { bytes: Box::new([byte]), is_placed: false };
     let first = u32::MAX - 1;

@@ -114,7 +114,7 @@ fn a_peer_offers_queues_one_by_one_and_no_more_than_there_may_be() {
 
 // spec: WIRE-9
 #[test]
-fn a_queue_that_cannot_be_is_not_offered_and_stands_in_nobodys_way() {
+fn an_invalid_queue_is_not_offered_and_does_not_block_others() {
     let mut stage = Stage::new();
     stage.port.has_memory = false;
     let region = Offer { kind: OfferKind::Region, words: [1; 7] };

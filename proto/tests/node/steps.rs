@@ -135,7 +135,7 @@ fn steps(side: &mut Side, now: u64) -> Vec<usize> {
 
 // spec: WIRE-16
 #[test]
-fn what_is_long_goes_in_steps_of_which_the_first_is_short_and_all_of_it_goes_in_one_poll() {
+fn a_long_record_is_sent_in_steps_within_one_poll() {
     let [mut near, mut far] = sides();
     let bytes: Vec<u8> = (0..100_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     near.write(&bytes);

@@ -64,7 +64,7 @@ fn a_reflected_open_is_no_open() {
 /// restart or from a recording, undoes nothing, and what is confirmed ends the others.
 // spec: OPEN-9, OPEN-10
 #[test]
-fn whoever_confirms_is_the_one_that_was_meant() {
+fn the_confirmed_attempt_wins_over_later_and_replayed_ones() {
     let mut door = door(Door::PATIENCE);
     let (old, new) = (set_up(1, 0), set_up(1, 1));
     for (nth, open) in [&new, &old].into_iter().enumerate() {
@@ -264,7 +264,7 @@ fn an_open_that_is_repeated_ends_in_time() {
 
 // spec: OPEN-22
 #[test]
-fn who_sends_much_leaves_the_ration_of_others_alone() {
+fn a_flooding_address_does_not_use_the_ration_of_others() {
     let mut rations = Rations::rack(0);
     let taken = |rations: &mut Rations, address: u64| {
         std::iter::repeat_with(|| rations.take(address, 0)).take_while(|is| *is).count()

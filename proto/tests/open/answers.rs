@@ -52,7 +52,7 @@ fn an_opener_believes_an_answer_that_repeats_its_nonce() {
 /// Who does not hold the key cannot end an opening; what he says is told if it is in vain.
 // spec: OPEN-25
 #[test]
-fn an_answer_without_proof_changes_nothing_but_the_reason_in_the_end() {
+fn an_unproved_answer_affects_only_the_final_reason() {
     let (mut opener, _) = asking(2);
     let open = *opener.ours();
     assert!(!opener.on_answer((Answer::Refused(Refusal::Version(9)), by(0)), Trust::Nobody, 7, 1));
@@ -67,7 +67,7 @@ fn an_answer_without_proof_changes_nothing_but_the_reason_in_the_end() {
 /// With a cookie it is another attempt, at once; but not ever again at once.
 // spec: OPEN-24
 #[test]
-fn an_opener_that_is_asked_to_comes_again_with_the_cookie() {
+fn an_opener_that_gets_a_cookie_retries_with_it() {
     let (mut opener, _) = asking(2);
     let first = *opener.ours();
     assert!(opener.on_answer((Answer::Again(5), by(1)), Trust::Holder, 77, 1));

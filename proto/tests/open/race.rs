@@ -93,7 +93,7 @@ fn a_proved_refusal_for_the_length_of_a_path_ends_that_way_alone() {
 /// A cookie is good by the way by which it has come: the others wait.
 // spec: OPEN-24, OPEN-30
 #[test]
-fn who_asks_for_another_open_gets_it_by_the_same_way_first() {
+fn a_cookie_is_returned_by_the_address_it_came_from_first() {
     let mut opener = racer(3);
     assert_eq!(transmissions(&mut opener, 51).last(), Some(&(50, 1)));
     let now = 55 * MILLISECOND;

@@ -98,7 +98,7 @@ fn an_opening_that_is_given_up() {
 /// What has arrived is told when it has been untold for 20 us, or with the sixteenth frame.
 // spec: LINK-13
 #[test]
-fn telling_what_has_arrived() {
+fn acknowledging_arrived_frames() {
     Play::linked().run(&format!(
         "0    a sends 1
          0    a > data 0
@@ -384,7 +384,7 @@ fn a_close() {
 /// A side leaves, and nobody is there to hear of it.
 // spec: LINK-20
 #[test]
-fn a_close_that_nobody_hears() {
+fn an_unanswered_close() {
     Play::linked().run(
         "0    b restarts
          0    a closes

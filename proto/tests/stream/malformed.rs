@@ -81,7 +81,7 @@ fn port() -> Node {
 /// More than a window, what is not open, what is over, and what nobody has asked.
 // spec: PIPE-17
 #[test]
-fn lies_are_found() {
+fn forged_stream_records_are_detected() {
     let lies = [
         Message::Open { number: 5, way: way(SINK, false) },
         Message::Credit { number: 8, units: 0 },

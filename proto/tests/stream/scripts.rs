@@ -97,7 +97,7 @@ fn turns_are_bounded() {
 /// No stream is fed twice: so there are no circles, here or through other ports.
 // spec: PIPE-5, PIPE-11
 #[test]
-fn circles_are_refused() {
+fn cyclic_streams_fail() {
     let mut world = world(8, 8);
     lay(&mut world, A, name(A, 1), entry(B, 2, MAP));
     lay(&mut world, B, name(A, 2), entry(A, 3, MAP));
@@ -157,7 +157,7 @@ fn a_cut_is_clean() {
 /// Where an entry was cleared, what comes next ends its stream: at the source and at the sink.
 // spec: PIPE-7, PIPE-14
 #[test]
-fn what_leads_nowhere_has_failed() {
+fn a_stream_through_a_cleared_entry_fails() {
     let mut world = world(8, 4);
     lay(&mut world, A, name(A, 1), entry(B, 2, MAP));
     lay(&mut world, B, name(A, 2), entry(C, 3, SINK));
@@ -236,7 +236,7 @@ fn one_peer_leaves_room() {
 /// A stage that nobody has, and a port that nobody knows.
 // spec: PIPE-14
 #[test]
-fn nobody_is_there() {
+fn a_stream_to_a_missing_stage_or_port_fails() {
     let mut world = world(8, 4);
     for (number, to, why, at) in [
         (1, entry(B, 2, 77), FailureReason::UnknownStage, B),
@@ -297,7 +297,7 @@ fn a_port_that_returns_is_another_one() {
 /// one's goes.
 // spec: PIPE-15
 #[test]
-fn who_has_died_has_no_entry() {
+fn a_dead_port_has_no_entry() {
     let mut world = world(8, 4);
     lay(&mut world, A, name(A, 1), entry(B, 2, MAP));
     lay(&mut world, B, name(A, 2), entry(C, 3, SINK));

@@ -241,7 +241,7 @@ fn files() -> &'static [Vectors] {
 }
 
 #[test]
-fn machines_do_what_the_files_say() {
+fn state_machines_follow_the_vector_files() {
     for vectors in files() {
         let mut machine = (vectors.machine)();
         let mut steps = 0;
@@ -262,7 +262,7 @@ fn machines_do_what_the_files_say() {
 
 /// `cargo xtask vectors` runs this test with `AYRE_VECTORS=write`.
 #[test]
-fn files_are_what_the_scripts_give() {
+fn vector_files_equal_the_output_of_the_scripts() {
     for vectors in files() {
         let current = vectors.read() == vectors.text();
         assert!(current, "{}.txt is out of date: `cargo xtask vectors`", vectors.name);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_are_told_who_comes_and_goes() {
+    fn endpoints_are_notified_of_insertions_and_removals() {
         let av = Av::<Shared>::new(owner(), false);
         av.insert(&[Some(at(1))]);
         let log = Arc::new(Log::default());

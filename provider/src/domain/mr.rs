@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_registered_is_refused() {
+    fn an_invalid_registration_is_refused() {
         let domain = domain_with::<Serial>(MR_VIRT_ADDR);
         let refused = |request| add(&domain, request).err();
         assert_eq!(refused(Request { offset: 1, ..request(8, 1) }), Some(Code::INVALID));

@@ -246,7 +246,7 @@ mod tests {
 
         // spec: SEAL-15
         #[test]
-        fn what_lets_callers_in_is_not_printed(host: u64, fingerprint: [u8; 16], ip: u32) {
+        fn the_secret_of_an_address_is_not_printed(host: u64, fingerprint: [u8; 16], ip: u32) {
             prop_assume!(ip >> 28 < 14 && ip != 0);
             let mut bytes = [0; Address::SIZE];
             (bytes[0], bytes[1], bytes[2], bytes[4]) = (4, 1, 7, 1);

@@ -61,7 +61,7 @@ mod tests {
     use ayre::endpoint::raw::Comparison;
 
     #[test]
-    fn the_numbers_of_libfabric_name_what_they_say() {
+    fn libfabric_operation_codes_map_to_the_same_operations() {
         let ops = [
             (MIN, Combine::Min),
             (MAX, Combine::Max),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overrun_queue_gives_what_it_has_and_says_so() {
+    fn an_overrun_queue_returns_its_events_and_then_the_overrun() {
         let eq = queue(2, true);
         assert_eq!([1, 2, 3].map(|n| eq.write(event(n, 1)).is_ok()), [true, true, false]);
         assert_eq!(eq.read(9, false), Ok(event(1, 1)));

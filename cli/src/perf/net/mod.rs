@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_are_two() {
+    fn a_pair_needs_exactly_two_addresses() {
         let two = parse_two::<IpAddr>("10.0.0.1,fd00::2").unwrap();
         assert_eq!(two.map(|address| address.to_string()), ["10.0.0.1", "fd00::2"]);
         assert!(parse_two::<IpAddr>("10.0.0.1").is_err());

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_waited_for_and_what_they_write_is_kept() {
+    fn programs_are_awaited_and_their_output_is_kept() {
         assert!(is_installed("sh") && !is_installed("no-program-of-this-name"));
         let said = run(Command::new("sh").args(["-c", "echo out; echo err >&2"])).unwrap();
         assert_eq!(said, "out\nerr");

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_writes_is_read() {
+    fn the_output_of_the_peer_program_is_parsed() {
         let said = "bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec\n\
                     64 1k =1k 125k 0.00s 80.00 0.80 1.36\n";
         let reading = parse(said, 64).unwrap();

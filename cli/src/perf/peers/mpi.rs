@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_writes_is_read() {
+    fn the_output_of_the_peer_program_is_parsed() {
         let said = "a warning-1 of 2\none-way-8 0.25 us\nstream-8 0.1 GB/s\nstream-4096 5.5 GB/s\n";
         let readings = [
             Reading { is_latency: true, size: 8, value: 250.0 },

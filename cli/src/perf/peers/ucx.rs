@@ -77,7 +77,7 @@ mod tests {
         200,8.384,1309.115,3657.013,47.74,1000.0,764,273\n";
 
     #[test]
-    fn what_it_writes_is_read() {
+    fn the_output_of_the_peer_program_is_parsed() {
         let latency = parse(SAID, "tag_lat", 64).unwrap();
         assert_eq!(latency, Reading { is_latency: true, size: 64, value: 8384.0 });
         let bandwidth = parse(SAID, "tag_bw", 64).unwrap();

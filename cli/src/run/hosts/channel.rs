@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_behind_a_greeting_is_left_there() {
+    fn bytes_after_a_greeting_stay_unread() {
         let text = format!("hi\n{}rest", greeting());
         let mut from = text.as_bytes();
         assert!(expect_greeting(&mut from, |_| {}).unwrap());

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_nothing_that_a_shell_would_take_for_its_own() {
+    fn host_names_with_shell_characters_are_refused() {
         for letter in " \t\n;&|<>()$`\\\"'*?~#!={},/é\0".chars() {
             for text in [format!("a{letter}b"), format!("{letter}a"), format!("[a{letter}]:2")] {
                 assert!(parse_host(&text).is_err(), "{text:?}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn a_placement_that_does_not_fit_is_refused() {
         assert!(placed("a:2,b:2", None, Some(5)).is_err());
         assert!(placed("a,b", Some(1), Some(3)).is_err());
         assert!(placed("a,b", Some(600), None).is_err());

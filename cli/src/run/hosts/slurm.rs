@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_nodes_is_refused() {
+    fn a_malformed_node_list_is_refused() {
         for list in [
             "",
             "a,",

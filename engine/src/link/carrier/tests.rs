@@ -96,7 +96,7 @@ fn lines_come_back_when_they_are_given_back() {
 
 // spec: WIRE-3
 #[test]
-fn what_comes_is_published_as_far_as_there_is_room() {
+fn arriving_records_are_published_until_the_lane_is_full() {
     let (_, inward, (mut lanes, _)) = port();
     let mut answers = inward.responses().receiver();
     let mut publish = || lanes.publish(Inward::Responses, (Kind::Response, 0), &[5; 16]);
@@ -188,7 +188,7 @@ fn a_queue_is_made_where_its_producer_is_and_joined_where_its_consumer_is() {
 
 // spec: WIRE-1
 #[test]
-fn offers_come_out_of_the_mail_and_go_into_it_and_nothing_else_does() {
+fn only_offers_pass_through_the_mailbox() {
     let (_, _, (mut lanes, _)) = port();
     let kinds = [PacketKind::Bye, PacketKind::OfferRegion, PacketKind::OfferInlet];
     for kind in kinds {

@@ -34,7 +34,7 @@ proptest! {
 /// The fuzzer has found this script.
 // spec: SEAL-10
 #[test]
-fn a_changed_header_around_an_open_refuses_nobody() {
+fn a_changed_header_around_an_open_causes_no_refusal() {
     let script = [
         5, 65, 0, 22, 186, 0, 39, 186, 186, 186, 186, 102, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0, 67, 0,
         161, 0, 161,
@@ -63,7 +63,7 @@ fn sending(choices: u8, bytes: &[u8]) -> Vec<u8> {
 
 // spec: FRAME-6, OPEN-3, SEAL-10
 #[test]
-fn the_vectors_do_nothing_to_a_port_that_they_are_not_for() {
+fn vectors_for_another_port_have_no_effect() {
     let mut all = vectors(include_str!("../../../../vectors/frame.txt"), "parse");
     all.extend(vectors(include_str!("../../../../vectors/opening.txt"), "parse"));
     assert!(all.len() > 30, "{} vectors", all.len());

@@ -147,7 +147,7 @@ fn set_up_does_not_travel_in_the_clear() {
 
 // spec: SEAL-8
 #[test]
-fn another_key_opens_nothing() {
+fn a_set_up_cannot_be_opened_with_another_key() {
     let (mut opening, first) = Opening::begin(&Terms::from(JobKey::random()), b"ours");
     let stranger = Terms::from(JobKey::random());
     assert_eq!(respond(&stranger, &first).expect_err("another key"), Forged);
@@ -210,7 +210,7 @@ fn endpoint(key: &JobKey) -> (Terms, Arc<StaticKey>) {
 /// Both ends hold what makes of an address: each proves besides who it is.
 // spec: SEAL-9, SEAL-18
 #[test]
-fn endpoints_tell_each_other_who_they_are() {
+fn endpoints_prove_their_identity_to_each_other() {
     let (caller, own) = endpoint(&JobKey::random());
     let (callee, called) = endpoint(&JobKey::random());
     let terms = caller.to_call(&callee, called.fingerprint());
@@ -241,7 +241,7 @@ fn endpoints_tell_each_other_who_they_are() {
 /// answer comes first.
 // spec: SEAL-8, SEAL-18
 #[test]
-fn who_has_an_address_cannot_answer_for_its_endpoint() {
+fn knowing_an_address_does_not_allow_answering_for_its_endpoint() {
     let key = JobKey::random();
     let (caller, _) = endpoint(&JobKey::random());
     let (callee, called) = endpoint(&key);
@@ -264,7 +264,7 @@ fn who_has_an_address_cannot_answer_for_its_endpoint() {
 /// Whose key a caller tells, he must have: the keys of the link are made with it.
 // spec: SEAL-18
 #[test]
-fn who_has_anothers_public_key_gets_no_link_in_its_name() {
+fn knowing_a_public_key_does_not_allow_a_link_in_its_name() {
     let key = JobKey::random();
     let (callee, called) = endpoint(&key);
     let (caller, own) = endpoint(&JobKey::random());
@@ -346,7 +346,7 @@ fn an_open_that_is_answered_anew_has_other_keys() {
 }
 
 #[test]
-fn a_key_can_be_written_down_and_nothing_prints_it() {
+fn a_key_converts_to_hex_and_debug_output_hides_it() {
     let key = JobKey::random();
     let text = key.to_hex();
     let read = JobKey::from_hex(&text).expect("what was written");
@@ -362,7 +362,7 @@ fn a_key_can_be_written_down_and_nothing_prints_it() {
 }
 
 #[test]
-fn what_is_no_key_is_refused() {
+fn a_malformed_key_is_refused() {
     let text = JobKey::random().to_hex();
     let mut other_letter = text.to_string();
     other_letter.replace_range(10..11, "g");
@@ -392,7 +392,7 @@ proptest! {
 
     // spec: SEAL-8, SEAL-9
     #[test]
-    fn the_gate_lets_pass_what_the_library_does(
+    fn the_gate_accepts_the_same_opens_as_the_library(
         bit in prop::option::of(0usize..8 * MESSAGE_BYTES),
         set_up in prop::array::uniform32(any::<u8>()),
     ) {

@@ -171,7 +171,7 @@ fn a_recorded_open_that_was_answered_costs_no_operation_on_the_curve() {
 
 // spec: OPEN-9, OPEN-21
 #[test]
-fn recorded_opens_cost_little_and_keep_nobody_out() {
+fn replayed_opens_cost_little_and_do_not_block_openers() {
     let opens = [recorded(OPENER, Some(ACCEPTOR), 64), recorded(OPENER, None, 16)].concat();
     let mut acceptor = acceptor(sealed());
     for second in 0..4 {
@@ -378,7 +378,7 @@ fn a_forged_answer_does_not_end_an_opening() {
 /// Each way has its own fate, and the opener goes on whatever the network says.
 // spec: OPEN-32, OPEN-25, NET-4
 #[test]
-fn an_opener_tells_what_came_of_each_way() {
+fn an_opener_reports_the_outcome_of_each_address() {
     let mut opener = port(OPENER, sealed());
     let mut stranger = port(ACCEPTOR, Protection::Sealed(JobKey::from_bytes([8; 32]).into()));
     let ways: Vec<_> = (1..=4).map(|host| Way { net: 0, to: address(host) }).collect();
@@ -418,7 +418,7 @@ fn an_opener_tells_what_came_of_each_way() {
 /// The acceptor has lost what it had half-open.
 // spec: OPEN-26
 #[test]
-fn an_opener_of_which_nothing_is_heard_asks_again() {
+fn an_opener_without_an_accept_retries_with_a_new_nonce() {
     let mut opener = port(OPENER, sealed());
     let index = ask(&mut opener, Some(ACCEPTOR), 0);
     let mut now = 0;
@@ -454,7 +454,7 @@ fn an_opener_of_which_nothing_is_heard_asks_again() {
 /// Resets are for one link each, and cost no walk over all of them.
 // spec: OPEN-12
 #[test]
-fn links_are_found_by_what_a_reset_repeats() {
+fn links_are_found_by_the_fields_that_a_reset_repeats() {
     let mut acceptor = acceptor(sealed());
     let mut opener = port(OPENER, sealed());
     let indices: Vec<_> = (0..5).map(|_| ask(&mut opener, Some(ACCEPTOR), 0)).collect();

@@ -44,7 +44,7 @@ impl Link {
 
 // spec: WIRE-12
 #[test]
-fn the_least_of_all_links_is_there_though_a_few_have_what_they_can_get() {
+fn each_link_gets_its_least_buffers_though_others_take_the_rest() {
     let pool = Pool::of_port(LINKS_MAX, u64::MAX);
     assert_eq!(pool.counts().in_all, BUFFERS);
     let least = LEAST * CHANNELS as u32;
@@ -67,7 +67,7 @@ fn the_least_of_all_links_is_there_though_a_few_have_what_they_can_get() {
 
 // spec: WIRE-12
 #[test]
-fn a_channel_that_is_used_comes_to_have_the_window() {
+fn a_channel_in_use_grows_to_the_full_window() {
     let pool = Pool::of_port(LINKS_MAX, u64::MAX);
     let mut link = Link::of(&pool);
     let mut steps = Vec::new();
@@ -94,7 +94,7 @@ fn fewer_buffers_are_shared_where_there_is_little_memory() {
 
 // spec: WIRE-12
 #[test]
-fn a_channel_that_was_not_used_gives_back_with_what_it_takes() {
+fn an_idle_channel_returns_its_buffers() {
     let pool = Pool::of_port(LINKS_MAX, u64::MAX);
     let mut link = Link::of(&pool);
     link.take_many(POSTED, 1);

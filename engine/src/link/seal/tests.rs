@@ -135,7 +135,7 @@ fn a_packet_number_that_comes_twice_is_a_mistake() {
 
 // spec: SEAL-4
 #[test]
-fn what_is_too_short_is_refused() {
+fn a_datagram_too_short_for_a_seal_is_refused() {
     let (mut here, mut there) = pair();
     let datagram = sealed(&mut here, 1, b"payload");
     for len in 0..datagram.len() {
@@ -217,7 +217,7 @@ fn only_an_authentic_packet_turns_the_epoch() {
 
 // spec: SEAL-5
 #[test]
-fn what_is_two_epochs_away_is_refused() {
+fn a_datagram_two_epochs_ahead_is_refused() {
     let (mut here, mut there) = pair();
     let datagrams = sealed_all(&mut here, &[1, TURN, 2 * TURN]);
     assert!(!opens(&mut there, 2 * TURN, datagrams[2].clone()), "the one between has not come");
@@ -238,7 +238,7 @@ fn keys_are_not_printed_and_move_between_threads() {
 proptest! {
     // spec: SEAL-2, SEAL-3
     #[test]
-    fn what_was_sealed_opens(
+    fn a_sealed_datagram_opens_to_the_same_frame(
         payload in prop::collection::vec(any::<u8>(), 0..9000),
         packet in 1..2 * TURN,
     ) {

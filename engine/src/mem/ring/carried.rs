@@ -161,7 +161,7 @@ mod tests {
 
     // spec: WIRE-14
     #[test]
-    fn bytes_without_room_are_malformed_and_change_nothing() {
+    fn ring_bytes_beyond_the_room_are_malformed_and_ignored() {
         let (mut sender, mut source, mut target, mut receiver) = carried();
         let at = sender.write(&[5; 500]).unwrap();
         pass_all(&mut source, &mut target, 100);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_what_has_not_come_gets_what_it_wrote_before() {
+    fn a_name_of_absent_bytes_yields_only_the_peers_own_bytes() {
         let (_, _, mut target, mut receiver) = carried();
         let mut into = [9; 64];
         receiver.take(512, 64, &mut into).unwrap();

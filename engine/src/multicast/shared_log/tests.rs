@@ -53,7 +53,7 @@ fn read(reading: &mut Reading, ticket: u64) -> (Entry, Vec<u8>) {
 /// the memory for long ones.
 // spec: GRP-25
 #[test]
-fn what_is_written_is_read_in_its_order() {
+fn the_shared_log_is_read_in_the_order_of_writing() {
     let ((mut board, _root), (mut reading, _member)) = pair();
     let lens =
         [0, 1, SHORT_MAX, SHORT_MAX + 1, 300, PART_MAX, PART_MAX + 1, 5000, 100_000, 64, 800_000];
@@ -74,7 +74,7 @@ fn what_is_written_is_read_in_its_order() {
 /// What somebody may lack is not written over: neither a line nor a long content.
 // spec: GRP-25
 #[test]
-fn what_somebody_lacks_stays() {
+fn unread_entries_are_not_overwritten() {
     let ((mut board, _root), (mut reading, _member)) = pair();
     for ticket in 1..=LINES {
         assert!(write(&mut board, 0, ticket, 8));
@@ -101,7 +101,7 @@ fn what_somebody_lacks_stays() {
 /// to wait for room.
 // spec: GRP-26
 #[test]
-fn who_has_read_all_leaves_room() {
+fn acknowledged_entries_free_their_room() {
     let ((mut board, _root), (mut reading, _member)) = pair();
     let (mut stable, mut dice) = (0, 7_u64);
     let mut below = |most: u64| {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_whole_lines_has_none_behind_it() {
+    fn a_datagram_of_partial_lines_ends_its_train() {
         let datagrams = [(1, 128), (1, 128), (1, 100), (1, 64), (1, 60), (1, 60)];
         assert_eq!(trains(outbox(&datagrams), 64, 65507), [3, 2, 1]);
     }

@@ -231,7 +231,7 @@ mod tests {
     /// What the host's filter keeps from it by UDP does not come by frames either.
     // spec: NET-7, NET-14
     #[test]
-    fn frames_are_taken_from_who_has_answered_and_go_to_who_was_answered() {
+    fn frames_are_accepted_only_from_confirmed_hosts_and_sent_to_answered_ones() {
         let mut ears = Reachability::default();
         tell(&mut ears, port(1), 0);
         assert!(!ears.takes(port(1), MAC, 0), "it has not answered");
@@ -254,7 +254,7 @@ mod tests {
 
     // spec: NET-7
     #[test]
-    fn who_answers_hears_for_a_while_and_is_asked_again_before_it_is_over() {
+    fn reachability_expires_and_is_renewed_before_it_does() {
         let mut ears = Reachability::default();
         let (number, mac) = question(&mut ears, port(1), 0).expect("it was never asked");
         tell(&mut ears, port(1), HEARS_NANOS / 2);
@@ -276,7 +276,7 @@ mod tests {
 
     // spec: NET-7
     #[test]
-    fn who_streams_is_answered_as_it_sends_until_they_are_over() {
+    fn a_streaming_port_gets_frames_until_its_stream_ends() {
         let mut ears = Reachability::default();
         for number in [1, 2] {
             let (question, _) = question(&mut ears, port(number), 0).expect("it was never asked");
@@ -292,7 +292,7 @@ mod tests {
 
     // spec: NET-7
     #[test]
-    fn who_does_not_answer_is_asked_ever_less() {
+    fn questions_to_a_silent_port_become_rarer() {
         let mut ears = Reachability::default();
         let ends = [100_000_000, 60_000_000_000, 600_000_000_000];
         let mut now = 0;
@@ -307,7 +307,7 @@ mod tests {
 
     // spec: NET-7
     #[test]
-    fn nobody_answers_who_was_not_asked() {
+    fn an_answer_without_a_question_is_ignored() {
         let mut ears = Reachability::default();
         ears.learn(port(1), 0, || 1462).expect("room").number = 7;
         assert!(!ears.on_answer(port(1), (7, MAC), 0));

@@ -149,7 +149,7 @@ fn slots_are_used_again_and_to_find_them_empty_takes_no_call() {
 
 // spec: NET-1
 #[test]
-fn what_finds_no_slot_is_lost_and_what_comes_later_is_not() {
+fn frames_beyond_the_slots_are_lost_and_later_ones_arrive() {
     let Some((mut here, mut there)) = pair() else { return };
     send(&mut here, there.local(), &numbered(0..SLOTS as u32 + 100));
     let mut got = take(&mut there, 1);
@@ -164,7 +164,7 @@ fn what_finds_no_slot_is_lost_and_what_comes_later_is_not() {
 
 // spec: NET-6
 #[test]
-fn what_is_for_other_ports_takes_no_slot() {
+fn frames_for_other_ports_take_no_slot() {
     let Some((here, there)) = pair() else { return };
     let (other, sixth) = loop {
         let other = Packet::bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -228,7 +228,7 @@ fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
 
 // spec: NET-6, NET-7
 #[test]
-fn everybody_is_asked_and_then_who_has_answered_alone_is_sent_to() {
+fn a_question_is_broadcast_and_frames_go_to_the_answering_mac() {
     let Some((mut here, mut there)) = pair_of_strangers() else { return };
     let to = there.local();
     assert_eq!(Reachability::default().question(to, 0, || 100).map(|(_, mac)| mac), Some(None));
@@ -284,7 +284,7 @@ fn on_a_host(letter: char, work: impl FnOnce(&str) + Send) {
 
 // spec: NET-4
 #[test]
-fn an_interface_that_goes_down_and_up_again_wakes_nobody_for_long() {
+fn an_interface_that_goes_down_does_not_keep_waking_sleepers() {
     on_a_host('a', |name| {
         let set = |state| assert!(ip(&format!("-n {name} link set lo {state}")));
         set("up");
@@ -306,7 +306,7 @@ fn an_interface_that_goes_down_and_up_again_wakes_nobody_for_long() {
 
 // spec: NET-2, NET-3
 #[test]
-fn what_is_too_long_for_the_interface_is_dropped_alone() {
+fn only_datagrams_too_long_for_the_interface_are_dropped() {
     on_a_host('b', |name| {
         assert!(ip(&format!("-n {name} link set lo mtu 1500 up")));
         let (mut here, mut there) = pair().unwrap();
@@ -332,7 +332,7 @@ fn a_port_belongs_to_one() {
 }
 
 #[test]
-fn an_address_of_nobody_here_is_refused() {
+fn an_address_of_another_host_cannot_be_bound() {
     let error = Packet::bind(([192, 0, 2, 1], 1).into()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
 }

@@ -92,7 +92,7 @@ mod tests {
 
     // spec: LINK-29, NET-4
     #[test]
-    fn a_closed_port_is_known_by_its_host_and_nothing_stays_behind() {
+    fn a_closed_port_is_reported_and_the_error_queue_is_drained() {
         for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             let other = UdpSocket::bind((ip, 0)).expect("a port of this host");
             let at = other.local_addr().expect("it is bound");

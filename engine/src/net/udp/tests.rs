@@ -67,7 +67,7 @@ fn a_lone_datagram_takes_one_call_each_way() {
 
 // spec: NET-1, NET-4
 #[test]
-fn who_is_sent_to_all_the_time_gets_a_socket_and_nobody_can_tell() {
+fn a_busy_destination_gets_its_own_socket_transparently() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let (mut here, mut there) = pair(address);
         let mut third = Udp::bind(address.parse().unwrap()).unwrap();
@@ -95,7 +95,7 @@ fn who_is_sent_to_all_the_time_gets_a_socket_and_nobody_can_tell() {
 
 // spec: NET-11
 #[test]
-fn however_much_comes_from_one_others_are_heard() {
+fn a_flooding_source_does_not_starve_other_sources() {
     let (mut here, mut eager) = pair("127.0.0.1:0");
     let mut other = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     for _ in 0..100 {
@@ -169,7 +169,7 @@ fn a_train_is_the_same_wherever_its_datagrams_lie() {
 
 // spec: NET-2, NET-3
 #[test]
-fn what_is_too_long_is_dropped_and_counted_and_stops_nothing() {
+fn a_datagram_that_is_too_long_is_dropped_and_counted() {
     let (mut here, mut there) = pair("127.0.0.1:0");
     let longest = here.datagram_max(there.local());
     assert_eq!(longest, DATAGRAM_MAX, "the loopback interface carries whole datagrams");
@@ -183,7 +183,7 @@ fn what_is_too_long_is_dropped_and_counted_and_stops_nothing() {
 
 // spec: NET-3, NET-4
 #[test]
-fn a_peer_that_is_not_there_changes_nothing() {
+fn a_missing_peer_does_not_affect_other_datagrams() {
     let (mut here, mut there) = pair("127.0.0.1:0");
     let gone = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap().local();
     for _ in 0..3 {
@@ -195,7 +195,7 @@ fn a_peer_that_is_not_there_changes_nothing() {
 
 // spec: NET-3
 #[test]
-fn what_the_system_does_not_take_now_stays_and_what_it_never_takes_goes() {
+fn datagrams_stay_queued_if_busy_and_are_dropped_on_errors() {
     let (mut here, there) = pair("127.0.0.1:0");
     let mut outbox = outbox(&vec![(there.local(), vec![3; 100]); 5]);
     assert!(here.settle(&mut outbox, 2, Err(Errno::EAGAIN)).is_err());

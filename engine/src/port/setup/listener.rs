@@ -357,7 +357,7 @@ mod tests {
 
     // spec: LIFE-33
     #[test]
-    fn a_path_that_somebody_has_is_not_taken() {
+    fn a_path_in_use_is_not_taken_over() {
         let folder = folder();
         let (path, file) = (folder.join("service"), folder.join("file"));
         let first = Listener::at_path(&path).unwrap();

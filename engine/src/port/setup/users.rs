@@ -72,7 +72,7 @@ mod tests {
     /// Who runs as nobody does not take all users without a number here for itself.
     // spec: LIFE-7
     #[test]
-    fn a_number_that_many_users_share_is_nobodys() {
+    fn the_overflow_user_id_is_admitted_only_if_it_is_unambiguous() {
         assert!(!is_let_in(OVERFLOW, OVERFLOW, false));
         assert!(is_let_in(OVERFLOW, OVERFLOW, true));
         assert!(maps_all("         0          0 4294967295\n"));

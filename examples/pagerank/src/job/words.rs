@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn words_round_trip_through_bytes() {
         let mut bytes = Vec::new();
         extend_u32(&mut bytes, [1, u32::MAX]);
         assert_eq!(bytes, [1, 0, 0, 0, 255, 255, 255, 255]);

@@ -5,7 +5,7 @@ const BUDGET: u64 = 1 << 20;
 
 // spec: ENV-36, ENV-37
 #[test]
-fn one_that_floods_is_refused_and_the_others_go_on() {
+fn a_flooding_remote_is_refused_and_others_go_on() {
     let mut world = World::new(3, BUDGET, 3);
     // Nobody receives: what is short is kept, and counts.
     for _ in 0..10_000 {

@@ -23,7 +23,7 @@ fn word(dice: &mut Dice) -> u64 {
 
 // spec: ENV-2, ENV-17
 #[test]
-fn whatever_a_remote_says_nothing_panics_and_others_are_served() {
+fn arbitrary_records_cause_no_panic_and_other_remotes_are_served() {
     let (mut taken, mut refused) = (0, 0);
     for seed in 0..seeds(60) {
         let mut world = World::new(3, 1 << 30, seed);

@@ -77,7 +77,7 @@ fn over_a_network_that_errs_all_is_as_on_one_host() {
 
 // spec: ENV-8
 #[test]
-fn what_is_under_way_with_one_that_dies_ends_and_nothing_else() {
+fn a_death_ends_only_operations_with_the_dead_remote() {
     let all: Vec<_> = (0..seeds(40)).map(|seed| run(seed, 2 + seed as usize % 3, true)).collect();
     assert!(sum(|seen| seen.dead, &all) > 50, "{}", sum(|seen| seen.dead, &all));
 }

@@ -48,7 +48,7 @@ fn words(dice: &mut Dice, two: &OneWay) -> Words {
 
 // spec: ERR-5, ERR-6, CAP-2, NOTI-11, LANE-10
 #[test]
-fn an_initiator_that_writes_anything_reaches_what_it_may_and_nothing_else() {
+fn a_hostile_initiator_reaches_only_granted_memory() {
     for seed in 0..seeds(100) {
         let mut dice = Dice(seed);
         let mut two = OneWay::new(48);
@@ -96,7 +96,7 @@ fn answer(dice: &mut Dice, posted: u64, done: u64) -> Record {
 
 // spec: ERR-5, ERR-6, GET-1, LANE-10
 #[test]
-fn a_target_that_answers_anything_writes_where_data_was_wanted_and_nowhere_else() {
+fn a_hostile_target_writes_only_into_requested_buffers() {
     let shape = Shape { row_len: 30, rows: 2, local_stride: 50, remote_stride: 30 };
     for seed in 0..seeds(300) {
         let mut dice = Dice(seed);

@@ -19,7 +19,7 @@ fn run(seed: u64, is_lane: bool, room: u64, bounds: Bounds) -> (usize, usize) {
 
 // spec: POST-1, POST-6, PUT-1, PUT-3, PUT-4, GET-1, ORD-1, NOTI-5, NOTI-9, BATCH-2, LANE-10, ERR-4
 #[test]
-fn operations_over_lanes_come_to_what_they_come_to_one_by_one() {
+fn operations_over_lanes_equal_sequential_execution() {
     let (mut ended, mut refused) = (0, 0);
     for seed in 0..seeds(60) {
         let lines = LANE_LINES_MIN as u64 + Dice(seed).below(60);
@@ -32,7 +32,7 @@ fn operations_over_lanes_come_to_what_they_come_to_one_by_one() {
 
 // spec: WIRE-1, MTU-1, MTU-8, BATCH-2
 #[test]
-fn operations_over_frames_come_to_what_they_come_to_one_by_one() {
+fn operations_over_frames_equal_sequential_execution() {
     let mut ended = 0;
     for seed in 0..seeds(60) {
         let mut dice = Dice(seed);

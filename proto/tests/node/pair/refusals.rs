@@ -174,7 +174,7 @@ fn data_for_a_call_lands_in_its_buffer_or_is_malformed() {
 
 // spec: LANE-10, ERR-5
 #[test]
-fn a_count_that_falls_or_exceeds_what_was_posted_is_malformed() {
+fn a_count_that_falls_or_exceeds_the_posted_commands_is_malformed() {
     for (before, after) in [(0, 6), (3, 2), (0, u64::MAX)] {
         let mut two = under_way();
         two.far.told.0 = before;

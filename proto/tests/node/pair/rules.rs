@@ -66,7 +66,7 @@ fn a_command_waits_until_its_answer_finds_room() {
 
 // spec: NOTI-9
 #[test]
-fn what_notifies_is_refused_until_the_targets_program_reads() {
+fn notifying_operations_are_refused_until_the_target_reads() {
     let mut two = OneWay::new(48);
     for _ in 0..NOTES_UNREAD_MAX {
         two.put(0, &[1], Classes::COMPLETER).expect("credit");
@@ -84,7 +84,7 @@ fn what_notifies_is_refused_until_the_targets_program_reads() {
 
 // spec: NOTI-9, DEP-27
 #[test]
-fn what_has_notified_nobody_gives_its_credit_back() {
+fn operations_that_raised_no_notification_return_their_credit() {
     let mut two = OneWay::new(48);
     for round in 0..3 * NOTES_UNREAD_MAX {
         let key = std::mem::replace(&mut two.key, UNKNOWN);
@@ -118,7 +118,7 @@ fn a_message_at_which_its_inlet_stops_keeps_its_credit_until_that_is_read() {
 
 // spec: DEP-22, ORD-1
 #[test]
-fn a_message_waits_for_its_depot_and_what_is_behind_it_waits_too() {
+fn a_message_waits_for_its_depot_and_later_operations_wait_behind_it() {
     let mut two = OneWay::new(48);
     two.far.shared.is_depot_busy = true;
     two.message(0, &[3; 9], None, None).expect("room");
@@ -132,7 +132,7 @@ fn a_message_waits_for_its_depot_and_what_is_behind_it_waits_too() {
 
 // spec: DEP-28, NOTI-3
 #[test]
-fn a_reply_waits_for_its_depot_and_nothing_ends_before_it() {
+fn a_reply_waits_for_its_depot_and_later_completions_wait_behind_it() {
     let mut two = OneWay::new(48);
     two.put(0, &[8; 20], QUIET).expect("room");
     two.message(5, &[], Some(20), Some((Reply::default(), 20))).expect("room");
@@ -228,7 +228,7 @@ fn only_puts_that_are_no_faults_are_placed_early() {
 
 // spec: LIFE-11
 #[test]
-fn what_is_under_way_ends_in_order_when_the_peer_is_gone() {
+fn operations_under_way_end_in_order_when_the_peer_is_gone() {
     let mut two = OneWay::new(48);
     two.put(0, &[1], Classes::COMPLETER).expect("room");
     two.message(0, &[], Some(4), Some((Reply::default(), 4))).expect("room");

@@ -104,7 +104,7 @@ fn lose_one(seed: u64, share: u64) -> usize {
 
 // spec: LIFE-11, LIFE-12, LIFE-14, LINK-17, ERR-4, MSG-10
 #[test]
-fn when_a_node_falls_silent_all_operations_on_it_end_and_nobody_else_notices() {
+fn a_silent_node_ends_its_operations_without_disturbing_others() {
     let mut faulted = 0;
     for seed in 0..seeds(8) {
         faulted += lose_one(seed, 20 * (seed % 3));

@@ -87,7 +87,7 @@ fn word(dice: &mut Dice) -> (WordName, u64) {
 
 // spec: ERR-4, ERR-5, ERR-6, QUE-8, CAP-2, LANE-8, LANE-10, LIFE-18, WIRE-9
 #[test]
-fn a_peer_of_the_same_host_that_stores_anything_harms_nobody_else() {
+fn a_hostile_local_peer_does_not_disturb_others() {
     let (mut ends, mut queues) = (0, 0);
     for seed in 0..seeds(200) {
         let mut dice = Dice(seed);
@@ -156,7 +156,7 @@ fn a_peer_of_the_same_host_that_stores_anything_harms_nobody_else() {
 
 // spec: LIM-1, WIRE-9
 #[test]
-fn what_a_program_offers_is_bounded_while_its_peer_takes_none() {
+fn offers_are_bounded_while_the_peer_takes_none() {
     let mut node = Node::new(1, TABLE_SLOTS);
     node.connect(id(LIAR), &LINES, link(1, LIAR, [1, 1], 0));
     let region = Offer { kind: OfferKind::Region, words: [0; 7] };

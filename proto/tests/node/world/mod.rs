@@ -418,7 +418,7 @@ impl Seen {
 // spec: GET-1, ATOM-3, NOTI-5, NOTI-6, NOTI-7, NOTI-9, BATCH-2, MSG-1, QUE-4, LINK-1, LINK-12
 // spec: LINK-22
 #[test]
-fn operations_over_a_network_that_errs_come_to_what_they_come_to_one_by_one() {
+fn operations_over_a_faulty_network_equal_sequential_execution() {
     let mut seen = Seen::default();
     let first = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for seed in first..first + seeds(60) {

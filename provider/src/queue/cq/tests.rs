@@ -47,7 +47,7 @@ fn completions_come_in_order_under_both_policies() {
 }
 
 #[test]
-fn a_managed_queue_loses_nothing() {
+fn a_managed_queue_keeps_all_completions() {
     let cq = queue::<Serial>(2, true, 0);
     cq.write(some(1));
     assert!(!cq.is_full());
@@ -104,7 +104,7 @@ impl Source for Feed {
 }
 
 #[test]
-fn reading_makes_progress_when_there_is_nothing() {
+fn reading_an_empty_queue_makes_progress() {
     let cq = queue::<Shared>(4, true, 0);
     let feed = Feed { left: Mutex::new(2), to: Arc::downgrade(&cq) };
     let source: Arc<dyn Source> = Arc::new(feed);
@@ -136,7 +136,7 @@ impl Source for Unexpected {
 }
 
 #[test]
-fn reading_looks_on_behind_what_nobody_waits_for() {
+fn reading_progresses_past_events_without_a_completion() {
     let cq = queue::<Shared>(4, true, 0);
     let to = Arc::downgrade(&cq);
     let feed = Arc::new(Unexpected { looks: Mutex::new(0), told: 9, to });
@@ -200,7 +200,7 @@ fn waiting_ends_when_time_is_up_and_needs_something_to_wait_with() {
 }
 
 #[test]
-fn a_program_sleeps_only_when_there_is_nothing() {
+fn trywait_permits_sleep_only_on_an_empty_queue() {
     let cq = queue::<Shared>(4, true, WAIT_FD);
     assert_eq!(try_wait(&*cq), Ok(()));
     cq.write(some(1));
@@ -255,7 +255,7 @@ fn a_sleeper_is_woken_by_what_arrives() {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_between_threads() {
+fn threads_read_each_completion_once() {
     const EACH: usize = 20_000;
     let cq = queue::<Shared>(16, true, WAIT_FD);
     let seen = Mutex::new(vec![0u8; 2 * EACH]);

@@ -24,7 +24,7 @@ fn send_at(net: &mut Packet, now: u64, to: SocketAddr, datagrams: &[Vec<u8>]) {
 
 // spec: NET-7
 #[test]
-fn frames_go_to_who_has_answered_and_for_as_long_as_that_holds() {
+fn frames_go_to_a_confirmed_host_until_reachability_expires() {
     let Some((mut here, mut there)) = pair_of_strangers() else { return };
     let to = there.local();
     // The other one asks as well: it takes frames only from who has answered.
@@ -54,7 +54,7 @@ fn frames_go_to_who_has_answered_and_for_as_long_as_that_holds() {
 
 // spec: NET-7
 #[test]
-fn who_has_udp_alone_is_sent_udp_and_understood() {
+fn a_peer_without_frames_is_reached_by_udp() {
     let Some((mut here, _)) = pair_of_strangers() else { return };
     let mut plain = Udp::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let mut inbox = Inbox::new();
@@ -74,7 +74,7 @@ fn who_has_udp_alone_is_sent_udp_and_understood() {
 
 // spec: NET-7
 #[test]
-fn answers_that_nobody_asked_for_are_datagrams_like_any() {
+fn an_unsolicited_answer_is_delivered_as_a_datagram() {
     let Some((mut here, there)) = pair_of_strangers() else { return };
     let mut liar = Udp::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let forged = answer(1, [2; MAC_BYTES]);
@@ -93,7 +93,7 @@ fn answers_that_nobody_asked_for_are_datagrams_like_any() {
 /// Somebody of the same Ethernet whose datagrams do not come by UDP, or who has another MAC.
 // spec: NET-14
 #[test]
-fn frames_of_who_has_not_answered_are_not_taken() {
+fn frames_of_an_unconfirmed_host_are_dropped() {
     let Some((mut here, mut there)) = pair_of_strangers() else { return };
     let own = frames(&there).mac();
     let say = |here: &Packet, there: &Packet, mac: Mac, byte: u8| {
@@ -113,7 +113,7 @@ fn frames_of_who_has_not_answered_are_not_taken() {
 
 // spec: NET-7
 #[test]
-fn so_many_questions_are_answered_and_no_more() {
+fn the_rate_of_answered_questions_is_limited() {
     let Some((here, mut there)) = pair() else { return };
     let mut victim = Udp::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let question = frame(there.local(), victim.local(), &7_u64.to_le_bytes());
@@ -214,7 +214,7 @@ fn hear_and_say(net: &mut Packet) {
 
 // spec: NET-6, NET-7
 #[test]
-fn a_socket_for_frames_is_opened_for_who_is_near() {
+fn a_packet_socket_is_opened_for_a_host_of_the_same_ethernet() {
     on_a_host('c', |name| {
         assert!(ip(&format!("-n {name} link set lo up")));
         assert!(ip(&format!("-n {name} link add eth0 type veth peer name eth1")));

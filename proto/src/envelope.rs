@@ -7,17 +7,17 @@
 //!   short, answered
 //!               tag    data   id     bytes
 //!   long        tag    data   id     length   place       the message lies in the ring
-//!   ask         tag    data   id     length   address     the message waits for its receive
-//!   go          id     peer's id     length               so many bytes of it are wanted
-//!   part        peer's id     length   place              in the ring
-//!   part here   peer's id     bytes
-//!   done        id                                        the message is where it belongs
+//!   RTS         tag    data   id     length   address     the message waits for its receive
+//!   CTS         id     peer's id     length               so many bytes of it are wanted
+//!   fragment    peer's id     length   place              in the ring
+//!   frag. here  peer's id     bytes
+//!   FIN         id                                        the message is where it belongs
 //!   refused     id     fault
-//!   ahead       longest                                   longer messages than this are to ask
+//!   ahead       longest                                   longer messages begin with an RTS
 //! ```
 //!
-//! Done, the parts and refused answer what touches windows, too: see [`crate::touch`]. An *id* is
-//! the sender's own name of what is under way, which the other side gives back.
+//! FIN, the fragments and refused answer RMA, too: see [`crate::rma`]. An *id* is the sender's own
+//! name of what is under way, which the other side gives back.
 use crate::fault::Fault;
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;

@@ -1,8 +1,9 @@
 //! Translation and protection: from a peer's claim to an extent of memory.
 //!
 //! Exposed memory carries rights and has a length. Every claim is held against both by [`permits`]
-//! and [`contains`]: one to a region here, to a window in [`windows`], to an inlet of a depot in
-//! [`crate::deposit`]. They differ in how the memory is found.
+//! and [`contains`]: one to a region here, one to a memory region of an endpoint in
+//! [`memory_regions`], one to an inlet of a depot in [`crate::deposit`]. They differ in how the
+//! memory is found.
 //!
 //! For regions there is one table per port. An entry says who holds the capability, what it may
 //! do, and which part of which region it covers; its generation tells live keys from revoked ones.

@@ -57,7 +57,7 @@ impl Memory {
     }
 
     /// # Errors
-    /// Those of [`Windows::expose`].
+    /// Those of [`MemoryRegions::expose`].
     pub(crate) fn expose(&self, key: u64, request: Request) -> Result<(), ExposeError> {
         let rights = request.rights();
         let Request { memory, start, .. } = request;

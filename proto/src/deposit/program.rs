@@ -5,12 +5,12 @@
 //! until the program is [carried](Program::carry) or [stored](Program::store).
 //!
 //! ```
-//! use ayre_proto::deposit::Address;
+//! use ayre_proto::deposit::AddressMode;
 //! use ayre_proto::deposit::program::{OPERAND, Program, Register, X, Y, Z};
 //!
 //! // Append to the queue of a priority, and notify where it is higher than what is pending.
 //! let append = Program::new()
-//!     .write(Address::Indirect)
+//!     .write(AddressMode::Indirect)
 //!     .then(X.add(Y))
 //!     .notify_if(OPERAND.gt(Z))
 //!     .then(Z.or(OPERAND));

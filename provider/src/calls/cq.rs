@@ -1,9 +1,9 @@
-//! CqEntry queues: a table for each policy and each form of completions.
+//! Completion queues: a table for each policy and each form of completions.
 
 use crate::abi::*;
 use crate::error::trouble;
 use crate::error::{Code, Outcome, counted, status};
-use crate::queue::cq::{Cq, CqEntry, Failure};
+use crate::queue::cq::{Cq, Failure, QueuedCompletion};
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
@@ -69,7 +69,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     #[inline(never)]
     unsafe fn take(cq: &Cq<L>, place: *mut c_void, count: usize) -> isize {
         // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &CqEntry| unsafe { Self::put(place, at, it) };
+        let sink = |at: usize, it: &QueuedCompletion| unsafe { Self::put(place, at, it) };
         counted(room(place, count).and_then(|count| cq.take(count, sink)))
     }
 
@@ -84,7 +84,8 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &CqEntry| unsafe { Self::put_both(place, peers, at, it) };
+        let sink =
+            |at: usize, it: &QueuedCompletion| unsafe { Self::put_both(place, peers, at, it) };
         counted(room(place, count).and_then(|count| cq.read(count, sink)))
     }
 
@@ -115,7 +116,8 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &CqEntry| unsafe { Self::put_both(place, peers, at, it) };
+        let sink =
+            |at: usize, it: &QueuedCompletion| unsafe { Self::put_both(place, peers, at, it) };
         counted(room(place, count).and_then(|count| cq.read_blocking(count, milliseconds, sink)))
     }
 
@@ -124,8 +126,8 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     /// # Safety
     /// There is room for more than `at` completions.
     #[inline]
-    unsafe fn put(place: *mut c_void, at: usize, completion: &CqEntry) {
-        const { assert!(SIZE <= size_of::<CqEntry>() && SIZE.is_multiple_of(WORD)) };
+    unsafe fn put(place: *mut c_void, at: usize, completion: &QueuedCompletion) {
+        const { assert!(SIZE <= size_of::<QueuedCompletion>() && SIZE.is_multiple_of(WORD)) };
         let from = std::ptr::from_ref(completion).cast::<u64>();
         for word in 0..SIZE / WORD {
             // SAFETY: the caller's promise; a completion of ours is at least as long. One word
@@ -141,7 +143,12 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     /// # Safety
     /// As for `put`, and there are as many numbers of peers, if any.
     #[inline]
-    unsafe fn put_both(place: *mut c_void, peers: *mut u64, at: usize, completion: &CqEntry) {
+    unsafe fn put_both(
+        place: *mut c_void,
+        peers: *mut u64,
+        at: usize,
+        completion: &QueuedCompletion,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             Self::put(place, at, completion);

@@ -9,7 +9,7 @@ use crate::abi::{
 use crate::domain::DomainObject;
 use crate::error::Code;
 use crate::error::trouble;
-use crate::queue::cq::{CqEntry, Failure};
+use crate::queue::cq::{Failure, QueuedCompletion};
 use crate::sys::cell::{Guard, Policy};
 use ayre::Fault;
 use ayre::endpoint::Received;
@@ -63,7 +63,7 @@ fn tell_other<L: Policy>(
         | CompletionKind::Read
         | CompletionKind::Updated => {
             let flags = op.kind.flags();
-            let (way, completion) = (way(flags), CqEntry::new(op.context, flags));
+            let (way, completion) = (way(flags), QueuedCompletion::new(op.context, flags));
             match result {
                 Ok(()) => tx.ended(way, completion, op.is_told),
                 Err(fault) => tx.failed(way, failed(completion, fault, latest)),
@@ -80,7 +80,7 @@ fn tell_other<L: Policy>(
         }
         CompletionKind::Cancelled => {
             let many = if op.is_many { MULTI_RECV } else { 0 };
-            let completion = CqEntry::new(op.context, op.kind.flags() | many);
+            let completion = QueuedCompletion::new(op.context, op.kind.flags() | many);
             rx.failed(Way::Message, failure(completion, Code(errno::ECANCELED), 0));
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn way_of_touch(touched: &RmaEvent) -> Way {
 
 /// What a peer has done to our memory.
 #[inline]
-fn touch(touched: &RmaEvent, peers: &mut Peers) -> CqEntry {
+fn touch(touched: &RmaEvent, peers: &mut Peers) -> QueuedCompletion {
     let data = if touched.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let kind = match touched.kind {
         RmaKind::Wrote => RMA | REMOTE_WRITE,
@@ -114,20 +114,20 @@ fn touch(touched: &RmaEvent, peers: &mut Peers) -> CqEntry {
         RmaKind::Updated => ATOMIC | REMOTE_WRITE,
         RmaKind::Fetched => ATOMIC | REMOTE_READ,
     };
-    CqEntry {
+    QueuedCompletion {
         len: touched.len as usize,
         data: touched.data.unwrap_or(0),
         source: peers.number(Some(touched.source)),
-        ..CqEntry::new(0, kind | data)
+        ..QueuedCompletion::new(0, kind | data)
     }
 }
 
 /// A message that was received.
 #[inline(always)]
-fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> CqEntry {
+fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> QueuedCompletion {
     let data = if received.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let over = if op.is_many && received.released { MULTI_RECV } else { 0 };
-    CqEntry {
+    QueuedCompletion {
         context: op.context,
         flags: op.kind.flags() | data | over,
         len: received.placed as usize,
@@ -139,7 +139,7 @@ fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> CqEntry {
 }
 
 /// The failure of an operation with a fault: if its peer has ended with that, with the reason.
-fn failed(completion: CqEntry, fault: Fault, latest: &LatestFailure) -> Failure {
+fn failed(completion: QueuedCompletion, fault: Fault, latest: &LatestFailure) -> Failure {
     match latest.with(fault) {
         None => failure(completion, trouble::of_fault(fault), 0),
         Some((text, reason)) => {
@@ -150,6 +150,6 @@ fn failed(completion: CqEntry, fault: Fault, latest: &LatestFailure) -> Failure 
     }
 }
 
-pub(super) fn failure(completion: CqEntry, code: Code, olen: usize) -> Failure {
+pub(super) fn failure(completion: QueuedCompletion, code: Code, olen: usize) -> Failure {
     Failure { completion, olen, err: code.0, prov_errno: code.0, data: Vec::new() }
 }

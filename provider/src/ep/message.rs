@@ -5,7 +5,7 @@ use super::op::{Kind, Op};
 use super::side::{Reported, Way};
 use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
 use crate::error::{Code, Outcome};
-use crate::queue::cq::CqEntry;
+use crate::queue::cq::QueuedCompletion;
 use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::raw::{OutgoingMessage, Sent, Spans};
 
@@ -72,7 +72,7 @@ impl<L: Policy> State<L> {
     #[inline(always)]
     fn gone(&mut self, tag: Option<u64>, context: usize, is_told: bool) {
         let flags = Kind::send(tag.is_some()).flags();
-        self.tx.ended(Way::Message, CqEntry::new(context, flags), is_told);
+        self.tx.ended(Way::Message, QueuedCompletion::new(context, flags), is_told);
     }
 
     #[inline(never)]

@@ -8,7 +8,7 @@ use crate::abi::{
     ADDR_NOTAVAIL, ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
 };
 use crate::error::{Code, Outcome};
-use crate::queue::cq::CqEntry;
+use crate::queue::cq::QueuedCompletion;
 use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::{
     RemoteId,
@@ -110,9 +110,9 @@ impl<L: Policy> State<L> {
         let source = self.source(wanted.source)?;
         self.progress();
         let Some(found) = self.endpoint.find(source, wanted.tag) else {
-            let completion = CqEntry {
+            let completion = QueuedCompletion {
                 tag: wanted.tag.map_or(0, |(tag, _)| tag),
-                ..CqEntry::new(wanted.context, flags_of(wanted))
+                ..QueuedCompletion::new(wanted.context, flags_of(wanted))
             };
             self.rx.failed(Way::Message, failure(completion, Code(errno::ENOMSG), 0));
             return Ok(());
@@ -154,7 +154,7 @@ impl<L: Policy> State<L> {
     /// A message was found, or thrown away.
     fn tell_found(&mut self, wanted: &Wanted, Probed { message, .. }: &Probed, flags: u64) {
         let data = if message.data.is_some() { REMOTE_CQ_DATA } else { 0 };
-        let completion = CqEntry {
+        let completion = QueuedCompletion {
             context: wanted.context,
             flags: flags_of(wanted) | data,
             len: message.len as usize,

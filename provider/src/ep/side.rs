@@ -4,7 +4,7 @@ use crate::abi::{COMPLETION, FidCntr, FidCq, RECV, SELECTIVE_COMPLETION, SEND};
 use crate::error::{Code, Outcome};
 use crate::info::offer::Offer;
 use crate::queue::cntr::Cntr;
-use crate::queue::cq::{Cq, CqEntry, Failure};
+use crate::queue::cq::{Cq, Failure, QueuedCompletion};
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ impl<L: Policy> Side<L> {
 
     /// An operation has ended well.
     #[inline(always)]
-    pub(super) fn ended(&mut self, way: Way, completion: CqEntry, is_told: bool) {
+    pub(super) fn ended(&mut self, way: Way, completion: QueuedCompletion, is_told: bool) {
         if is_told && let Some(cq) = &self.cq {
             self.may_be_full |= cq.write(completion);
         }

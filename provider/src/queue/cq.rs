@@ -1,4 +1,4 @@
-//! CqEntry queues.
+//! Completion queues.
 
 use crate::abi::{ADDR_NOTAVAIL, CqTaggedEntry, errno};
 use crate::error::{Code, Outcome};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// its beginnings.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CqEntry {
+pub(crate) struct QueuedCompletion {
     pub(crate) context: usize,
     pub(crate) flags: u64,
     pub(crate) len: usize,
@@ -28,16 +28,16 @@ pub(crate) struct CqEntry {
 }
 
 const _: () = {
-    assert!(offset_of!(CqEntry, context) == offset_of!(CqTaggedEntry, op_context));
-    assert!(offset_of!(CqEntry, flags) == offset_of!(CqTaggedEntry, flags));
-    assert!(offset_of!(CqEntry, len) == offset_of!(CqTaggedEntry, len));
-    assert!(offset_of!(CqEntry, buf) == offset_of!(CqTaggedEntry, buf));
-    assert!(offset_of!(CqEntry, data) == offset_of!(CqTaggedEntry, data));
-    assert!(offset_of!(CqEntry, tag) == offset_of!(CqTaggedEntry, tag));
-    assert!(offset_of!(CqEntry, source) == size_of::<CqTaggedEntry>());
+    assert!(offset_of!(QueuedCompletion, context) == offset_of!(CqTaggedEntry, op_context));
+    assert!(offset_of!(QueuedCompletion, flags) == offset_of!(CqTaggedEntry, flags));
+    assert!(offset_of!(QueuedCompletion, len) == offset_of!(CqTaggedEntry, len));
+    assert!(offset_of!(QueuedCompletion, buf) == offset_of!(CqTaggedEntry, buf));
+    assert!(offset_of!(QueuedCompletion, data) == offset_of!(CqTaggedEntry, data));
+    assert!(offset_of!(QueuedCompletion, tag) == offset_of!(CqTaggedEntry, tag));
+    assert!(offset_of!(QueuedCompletion, source) == size_of::<CqTaggedEntry>());
 };
 
-impl CqEntry {
+impl QueuedCompletion {
     /// One of an operation of which nothing else is known.
     pub(crate) fn new(context: usize, flags: u64) -> Self {
         Self { context, flags, len: 0, buf: 0, data: 0, tag: 0, source: ADDR_NOTAVAIL }
@@ -47,7 +47,7 @@ impl CqEntry {
 /// An operation that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    pub(crate) completion: CqEntry,
+    pub(crate) completion: QueuedCompletion,
     /// Bytes that did not fit.
     pub(crate) olen: usize,
     /// Positive.
@@ -58,7 +58,7 @@ pub(crate) struct Failure {
 
 /// A failure to report that the queue itself has made.
 fn overrun() -> Failure {
-    let completion = CqEntry::new(0, 0);
+    let completion = QueuedCompletion::new(0, 0);
     Failure { completion, olen: 0, err: errno::EOVERRUN, prov_errno: 0, data: Vec::new() }
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Queue {
 impl Queue {
     fn new(size: usize, is_managed: bool) -> Self {
         let limit = if is_managed { usize::MAX } else { size };
-        let flood = ayre::host::usable_memory() / FLOOD_PART / size_of::<CqEntry>() as u64;
+        let flood = ayre::host::usable_memory() / FLOOD_PART / size_of::<QueuedCompletion>() as u64;
         let entries = Ring::new(size.min(FIRST_ROOM));
         Self {
             room: size.min(entries.slots.len()),
@@ -120,7 +120,7 @@ impl Queue {
     }
 
     #[inline(always)]
-    fn push(&mut self, completion: CqEntry) {
+    fn push(&mut self, completion: QueuedCompletion) {
         if self.entries.len() >= self.room && !self.make_room() {
             return;
         }
@@ -141,7 +141,11 @@ impl Queue {
 
     /// Takes completions until `count` are taken or a failure is next.
     #[inline]
-    fn take(&mut self, count: usize, mut sink: impl FnMut(usize, &CqEntry)) -> Outcome<usize> {
+    fn take(
+        &mut self,
+        count: usize,
+        mut sink: impl FnMut(usize, &QueuedCompletion),
+    ) -> Outcome<usize> {
         if !self.failures.is_empty() {
             return Err(Code(errno::EAVAIL));
         }
@@ -163,7 +167,7 @@ impl Queue {
 #[derive(Debug)]
 struct Ring {
     /// A power of two.
-    slots: Box<[CqEntry]>,
+    slots: Box<[QueuedCompletion]>,
     /// How many were taken, and put in, in all.
     taken: usize,
     put: usize,
@@ -175,8 +179,8 @@ impl Ring {
         Self { slots: Self::slots(size), taken: 0, put: 0 }
     }
 
-    fn slots(size: usize) -> Box<[CqEntry]> {
-        vec![CqEntry::new(0, 0); size.max(1).next_power_of_two()].into_boxed_slice()
+    fn slots(size: usize) -> Box<[QueuedCompletion]> {
+        vec![QueuedCompletion::new(0, 0); size.max(1).next_power_of_two()].into_boxed_slice()
     }
 
     #[inline(always)]
@@ -199,7 +203,7 @@ impl Ring {
 
     /// Adds one; there is room.
     #[inline(always)]
-    fn push(&mut self, completion: CqEntry) {
+    fn push(&mut self, completion: QueuedCompletion) {
         let at = self.put & (self.slots.len() - 1);
         self.slots[at] = completion;
         self.put = self.put.wrapping_add(1);
@@ -207,7 +211,7 @@ impl Ring {
 
     /// The oldest; there is one.
     #[inline(always)]
-    fn front(&self) -> &CqEntry {
+    fn front(&self) -> &QueuedCompletion {
         &self.slots[self.taken & (self.slots.len() - 1)]
     }
 
@@ -246,7 +250,7 @@ impl<L: Policy> Cq<L> {
 
     /// An operation has ended well. Whether the queue is full.
     #[inline(always)]
-    pub(crate) fn write(&self, completion: CqEntry) -> bool {
+    pub(crate) fn write(&self, completion: QueuedCompletion) -> bool {
         let (must_ring, is_full) = self.queue.with(
             #[inline(always)]
             |queue| {
@@ -288,7 +292,11 @@ impl<L: Policy> Cq<L> {
     /// # Errors
     /// `EAGAIN` without any, `EAVAIL` when a failure is to be read first.
     #[inline]
-    pub(crate) fn read(&self, count: usize, sink: impl FnMut(usize, &CqEntry)) -> Outcome<usize> {
+    pub(crate) fn read(
+        &self,
+        count: usize,
+        sink: impl FnMut(usize, &QueuedCompletion),
+    ) -> Outcome<usize> {
         if self.finds_nothing() { Err(Code::AGAIN) } else { self.take(count, sink) }
     }
 
@@ -306,7 +314,7 @@ impl<L: Policy> Cq<L> {
     pub(crate) fn take(
         &self,
         count: usize,
-        mut sink: impl FnMut(usize, &CqEntry),
+        mut sink: impl FnMut(usize, &QueuedCompletion),
     ) -> Outcome<usize> {
         let taken = self.queue.with(|queue| queue.take(count, &mut sink));
         if taken == Err(Code::AGAIN) { self.look_on(count, &mut sink) } else { taken }
@@ -316,7 +324,11 @@ impl<L: Policy> Cq<L> {
     /// it, or come from another peer. A program that is told that there is nothing lets others run
     /// first, and a round of those takes longer than these looks.
     #[inline(never)]
-    fn look_on(&self, count: usize, sink: &mut impl FnMut(usize, &CqEntry)) -> Outcome<usize> {
+    fn look_on(
+        &self,
+        count: usize,
+        sink: &mut impl FnMut(usize, &QueuedCompletion),
+    ) -> Outcome<usize> {
         for _ in 0..LOOKS_MAX {
             let found = self.sources.progress();
             // Who reads no completions wants progress.
@@ -354,7 +366,7 @@ impl<L: Policy> Cq<L> {
         &self,
         count: usize,
         milliseconds: c_int,
-        mut sink: impl FnMut(usize, &CqEntry),
+        mut sink: impl FnMut(usize, &QueuedCompletion),
     ) -> Outcome<usize> {
         let wait = self.wait.as_ref().and_then(Attachment::own).ok_or(Code::INVALID)?;
         let attempt = || match self.read(count, &mut sink) {

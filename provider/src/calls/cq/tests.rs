@@ -4,7 +4,7 @@ use super::*;
 use crate::abi::layout::version;
 use crate::calls::fid;
 use crate::object::registry::tests::owner;
-use crate::queue::cq::{CqEntry, Terms};
+use crate::queue::cq::{QueuedCompletion, Terms};
 use crate::sys::cell::{Serial, Shared};
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -19,9 +19,17 @@ fn queue<L: Policy>(format: u32, api: u32) -> (Arc<CqObject<L>>, *mut FidCq, &'s
     (object, handle, ops)
 }
 
-fn completion(n: usize) -> CqEntry {
+fn completion(n: usize) -> QueuedCompletion {
     let [flags, data, tag, source] = [2, 5, 6, 7].map(|field| field + 10 * n as u64);
-    CqEntry { context: 10 * n + 1, flags, len: 10 * n + 3, buf: 10 * n + 4, data, tag, source }
+    QueuedCompletion {
+        context: 10 * n + 1,
+        flags,
+        len: 10 * n + 3,
+        buf: 10 * n + 4,
+        data,
+        tag,
+        source,
+    }
 }
 
 /// The first words of each of two completions, as a program finds them in its memory.

@@ -18,8 +18,8 @@ fn queue<L: Policy>(size: usize, is_managed: bool, wait: u32) -> Arc<Cq<L>> {
     Arc::new(Cq::new(owner(), Terms { size, is_managed, api }, wait))
 }
 
-fn some(context: usize) -> CqEntry {
-    CqEntry::new(context, 0)
+fn some(context: usize) -> QueuedCompletion {
+    QueuedCompletion::new(context, 0)
 }
 
 fn read<L: Policy>(cq: &Cq<L>, count: usize) -> Outcome<Vec<usize>> {
@@ -268,7 +268,7 @@ fn threads_read_each_completion_once() {
             let mut left = EACH;
             while left > 0 {
                 let mut batch = Vec::new();
-                let sink = |_, it: &CqEntry| batch.push(it.context);
+                let sink = |_, it: &QueuedCompletion| batch.push(it.context);
                 let read = match blocks {
                     true => cq.read_blocking(left.min(7), PATIENCE, sink),
                     false => cq.read(left.min(7), sink),

@@ -11,6 +11,11 @@ use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::rma::RMA_WORDS;
 
+/// What the bytes of a kept message are before they are copied. Memory of zeros comes from
+/// `calloc`, which many a glibc serves without the thread's own cache: it takes several times as
+/// long.
+const FILL: u8 = !0;
+
 impl RawEndpoint {
     /// Takes the record at the head of a peer's lane, if there is one; a further one, if it comes
     /// right behind another.
@@ -127,7 +132,7 @@ impl RawEndpoint {
     #[inline(never)]
     fn keep_line(&mut self, (index, size): (usize, usize), origin: &Origin) {
         debug_assert_eq!((1 + SHORT_WORDS) as u64 * 8 + origin.len, size as u64, "all of it");
-        let mut bytes = vec![0; origin.len as usize].into_boxed_slice();
+        let mut bytes = vec![FILL; origin.len as usize].into_boxed_slice();
         if let Some(connection) = self.port.peers.at_mut(index) {
             connection.messages_in.copy(1 + SHORT_WORDS, &mut bytes);
             connection.messages_in.consume_len(size);

@@ -118,7 +118,7 @@ impl Unit {
             number * if matches!(self, Self::Bandwidth | Self::Rate) { 1e6 } else { 1.0 };
         let mut names = names.iter().peekable();
         let mut name = *names.next().unwrap_or(&"");
-        // What would be written as a whole unit is one.
+        // 999.6 ns would be written as 1000 ns: it is 1 us.
         while rest.abs() >= powers * 0.9995 && names.peek().is_some() {
             rest /= powers;
             name = names.next().unwrap_or(&"");

@@ -32,7 +32,7 @@ pub(crate) struct Bars {
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) value: f64,
-    /// What is written of the value.
+    /// The value as text.
     pub(crate) told: String,
 }
 

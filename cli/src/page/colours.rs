@@ -15,7 +15,7 @@ const fn colour(name: &'static str, [r, g, b]: [u8; 3], dark: &'static str) -> C
     Colour { name, light: RGBColor(r, g, b), dark }
 }
 
-/// What is drawn, told apart by everybody (after Okabe and Ito).
+/// Colours of series that colour-blind readers can tell apart, too (after Okabe and Ito).
 const SERIES: [Colour; 8] = [
     colour("blue", [0x00, 0x72, 0xb2], "#5cb8ee"),
     colour("orange", [0xd5, 0x5e, 0x00], "#ff9a4d"),

@@ -21,7 +21,7 @@ pub(crate) use self::axis::{Axis, Unit};
 pub(crate) use self::bars::{Bar, Bars};
 pub(crate) use self::plot::{Plot, Series, Shown};
 
-/// A page, as far as it has been put together.
+/// A page under construction.
 pub(crate) struct Page {
     title: String,
     body: String,
@@ -49,14 +49,14 @@ pub(crate) struct Chart {
 }
 
 impl Page {
-    /// A page with nothing but its title, and what stands below that.
+    /// A page with its title, and a line below that.
     pub(crate) fn new(title: &str, below: &str) -> Self {
         let body =
             format!("<h1>{}</h1>\n<p class=\"below\">{}</p>\n", escaped(title), escaped(below));
         Self { title: title.to_owned(), body }
     }
 
-    /// What follows is of this.
+    /// Begins a section.
     pub(crate) fn heading(&mut self, heading: &str) {
         let _ = writeln!(self.body, "<h2>{}</h2>", escaped(heading));
     }
@@ -88,12 +88,12 @@ impl Page {
         self.body += "</dl>\n";
     }
 
-    /// A table that is seen at once.
+    /// A table.
     pub(crate) fn table(&mut self, table: &Table) {
         self.body += &table.html();
     }
 
-    /// A table that is seen when it is asked for.
+    /// A table that opens with a click on its summary.
     pub(crate) fn folded(&mut self, summary: &str, table: &Table) {
         self.body += &folded(summary, table);
     }
@@ -183,7 +183,7 @@ impl Chart {
             Drawing::Bars(bars) => (bars.svg()?, bars.legend()),
         };
         let title = escaped(&self.title);
-        // What cannot be seen is read out.
+        // Screen readers say this in place of the drawing.
         let named = format!("<svg role=\"img\" aria-label=\"{title}\" ");
         let svg = svg.replacen("<svg ", &named, 1);
         let mut html = format!("<figure>\n<figcaption>{title}</figcaption>\n{svg}");
@@ -195,7 +195,7 @@ impl Chart {
     }
 }
 
-/// Text as it stands between tags or in quotes.
+/// Text in the form that it has between tags or in quotes.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in canvas::visible(text).chars() {

@@ -16,7 +16,7 @@ const RATIO_MAX: f64 = 10.0;
 
 /// How the figures came about.
 pub(super) struct Setting {
-    /// What is measured between: two processes of this host, two hosts.
+    /// The two ends of a measurement: two processes of this host, or two hosts.
     pub(super) between: &'static str,
     /// Whether addresses and interfaces of this machine belong to it.
     pub(super) is_network: bool,
@@ -222,7 +222,7 @@ fn axis_of(figure: &Figure) -> (&'static str, Unit) {
     }
 }
 
-/// What is measured at one size only: how many times its limit each takes, or which share of its
+/// Figures of one size only: how many times its limit each takes, or which share of its
 /// limit each reaches.
 fn ratios(figures: &[&Figure], are_latencies: bool) -> Option<Chart> {
     let is_drawn = |figure: &&&Figure| match figure.metric.as_str() {

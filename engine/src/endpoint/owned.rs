@@ -277,8 +277,8 @@ impl Endpoint {
     /// A fault where the remote is dead or unknown, or memory is short.
     pub fn send(&mut self, to: RemoteId, tag: u64, bytes: &[u8]) -> Result<(), Fault> {
         let guard = AbortOnUnwind;
-        // SAFETY: nobody writes the bytes while they are borrowed, and this call returns when no
-        // operation uses them.
+        // SAFETY: the borrow keeps others from writing, and this call returns when no operation
+        // uses the bytes.
         let bytes = Spans::from(unsafe { Span::read_only(bytes.as_ptr(), bytes.len()) });
         let request = self.lent.borrow();
         let message = outgoing(tag, bytes, request);
@@ -305,8 +305,7 @@ impl Endpoint {
     /// A fault where the source is unknown or has died, or memory is short.
     pub fn receive(&mut self, pattern: Pattern, buffer: &mut [u8]) -> Result<Received, Fault> {
         let guard = AbortOnUnwind;
-        // SAFETY: nobody else uses the bytes while they are borrowed, and this call returns when no
-        // operation uses them.
+        // SAFETY: the borrow is exclusive, and this call returns when no operation uses the bytes.
         let into = Spans::from(unsafe { Span::new(buffer.as_mut_ptr(), buffer.len()) });
         let request = self.lent.borrow();
         let outcome = match self.raw.receive(incoming(pattern, into, request)) {
@@ -351,7 +350,7 @@ impl Endpoint {
         raw.wait_until(until, |end| lent.end(end, finished));
     }
 
-    /// Waits for room, of which nobody tells.
+    /// Waits for room, which no event announces.
     fn pause(&mut self, rounds: &mut u32) {
         *rounds += 1;
         if *rounds < YIELDS {
@@ -427,7 +426,7 @@ enum Buffer {
 impl Lent {
     /// Keeps a buffer for a request, whose operation may read and write it.
     fn lend(&mut self, mut buffer: Vec<u8>) -> (RequestId, Spans) {
-        // SAFETY: the buffer stays here, and nobody touches it, until the operation has ended.
+        // SAFETY: the buffer stays in this table, untouched, until the operation has ended.
         let bytes = unsafe { Span::new(buffer.as_mut_ptr(), buffer.len()) };
         (self.insert(Buffer::Owned(buffer)), Spans::from(bytes))
     }

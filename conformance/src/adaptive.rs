@@ -24,7 +24,7 @@ const fn every(calls: u32) -> Option<NonZeroU32> {
 
 /// Which collective was done how, as one member has recorded it.
 fn recorded<F: Messengers>(
-    member: &Member<F>,
+    member: &mut Member<F>,
     group: Group<F>,
 ) -> Vec<(u32, Collective, Schedule, usize)> {
     let calls = member.recording(group).into_iter();

@@ -340,7 +340,7 @@ pub trait Groups<S>: Active<S> {
         request: Owned<T>,
     ) -> Result<Self::Started<T>, GroupError>;
     /// Whether it has ended.
-    fn is_finished<T>(&self, started: &Self::Started<T>) -> bool;
+    fn is_finished<T>(&mut self, started: &Self::Started<T>) -> bool;
     /// Waits for it, and has its values.
     fn finish<T: Value>(
         &mut self,
@@ -357,9 +357,9 @@ pub trait Groups<S>: Active<S> {
     /// Keeps what the last so many calls were.
     fn record(&mut self, group: Self::Group, calls: usize) -> Result<(), GroupError>;
     /// Those calls.
-    fn recording(&self, group: Self::Group) -> Vec<Recorded>;
+    fn recording(&mut self, group: Self::Group) -> Vec<Recorded>;
     /// Those calls as text.
-    fn recording_text(&self, group: Self::Group) -> String;
+    fn recording_text(&mut self, group: Self::Group) -> String;
 }
 
 /// Groups whose members come and go.

@@ -121,10 +121,14 @@ fn run(
     };
     let theirs = (0..MEMBERS).map(accept).collect::<Result<_, _>>()?;
     let mut messenger = Messenger::new(port);
-    let all = messenger.group_of_all("all")?;
+    let all = messenger.collectives().group_of_all("all")?;
     let mut member = Member { messenger, all, own, theirs, values: vec![0; bytes.div_ceil(8)] };
-    member.messenger.record(all, rounds * WAYS.len() * PHASES * CALLS * 2)?;
-    member.messenger.fix_schedule(all, Collective::Barrier, Some(Schedule::Doubling))?;
+    member.messenger.collectives().record(all, rounds * WAYS.len() * PHASES * CALLS * 2)?;
+    member.messenger.collectives().fix_schedule(
+        all,
+        Collective::Barrier,
+        Some(Schedule::Doubling),
+    )?;
     let mut times = Times::default();
     for round in 0..rounds {
         for (way, times) in WAYS.iter().zip(&mut times) {
@@ -134,10 +138,10 @@ fn run(
     if let Some(folder) = folder {
         std::fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(format!("{own}.tsv")))?;
-        member.messenger.write_recording(all, &mut BufWriter::new(file))?;
+        member.messenger.collectives().write_recording(all, &mut BufWriter::new(file))?;
     }
     // Who leaves is a dead one to those who are still at it.
-    member.messenger.barrier(&mut (), all)?;
+    member.messenger.collectives().barrier(&mut (), all)?;
     member.messenger.sync(&mut ())?;
     Ok(times)
 }
@@ -151,9 +155,9 @@ impl Member {
         times: &mut Vec<Duration>,
     ) -> Result<(), Failed> {
         let all = self.all;
-        self.messenger.fix_schedule(all, Collective::Allreduce, way)?;
+        self.messenger.collectives().fix_schedule(all, Collective::Allreduce, way)?;
         let every = if way.is_none() { Some(EVERY) } else { None };
-        self.messenger.adapt(&mut (), all, every)?;
+        self.messenger.collectives().adapt(&mut (), all, every)?;
         for call in 0..PHASES * CALLS {
             self.rest()?;
             if let Some((from, to)) = busy_link(round * PHASES + call / CALLS)
@@ -165,7 +169,7 @@ impl Member {
             self.values.fill(number + u64::from(self.own));
             let start = Instant::now();
             let Self { messenger, values, .. } = self;
-            messenger.allreduce(&mut (), all, Combine::Sum, values)?;
+            messenger.collectives().allreduce(&mut (), all, Combine::Sum, values)?;
             times.push(start.elapsed());
             let due = u64::from(MEMBERS) * number + 6;
             assert!(self.values.iter().all(|value| *value == due), "the sum of all");
@@ -196,7 +200,7 @@ impl Member {
         for other in (0..MEMBERS).filter(|member| *member != self.own) {
             self.messenger.port().flush(PeerId(other))?;
         }
-        Ok(self.messenger.barrier(&mut (), self.all)?)
+        Ok(self.messenger.collectives().barrier(&mut (), self.all)?)
     }
 }
 

@@ -31,9 +31,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let calls = std::env::args().nth(1).map_or(Ok(4), |text| text.parse())?;
     let mut messenger = Messenger::new(Port::join()?);
     let (rank, size) = (messenger.port().rank(), messenger.port().size());
-    let all = messenger.group_of_all("all")?;
+    let all = messenger.collectives().group_of_all("all")?;
     let mut member = Member { messenger, all, rank, size, calls };
-    member.time("barrier", 0, |member| member.messenger.barrier(&mut (), member.all))?;
+    member
+        .time("barrier", 0, |member| member.messenger.collectives().barrier(&mut (), member.all))?;
     for bytes in SIZES {
         member.vectors(bytes / 8)?;
         if bytes <= 64 << 10 {
@@ -50,19 +51,19 @@ impl Member {
     fn vectors(&mut self, len: usize) -> Result<(), GroupError> {
         let (rank, size) = (self.rank, self.size);
         let mut values = vec![rank as f64; len];
-        self.messenger.allreduce(&mut (), self.all, Combine::Sum, &mut values)?;
+        self.messenger.collectives().allreduce(&mut (), self.all, Combine::Sum, &mut values)?;
         let sum = (0..size).map(|rank| rank as f64).sum::<f64>();
         assert!(values.iter().all(|value| *value == sum), "an allreduce of {len}");
         self.time("allreduce", 8 * len, |member| {
-            member.messenger.allreduce(&mut (), member.all, Combine::Max, &mut values)
+            member.messenger.collectives().allreduce(&mut (), member.all, Combine::Max, &mut values)
         })?;
         values.fill(rank as f64);
-        self.messenger.broadcast(&mut (), self.all, size - 1, &mut values)?;
+        self.messenger.collectives().broadcast(&mut (), self.all, size - 1, &mut values)?;
         assert!(values.iter().all(|value| *value == (size - 1) as f64), "a broadcast of {len}");
         self.time("broadcast", 8 * len, |member| {
-            member.messenger.broadcast(&mut (), member.all, 0, &mut values)?;
+            member.messenger.collectives().broadcast(&mut (), member.all, 0, &mut values)?;
             // So that the root does not run ahead.
-            member.messenger.barrier(&mut (), member.all)
+            member.messenger.collectives().barrier(&mut (), member.all)
         })
     }
 
@@ -70,18 +71,18 @@ impl Member {
         let (rank, size) = (self.rank, self.size);
         let own = vec![rank as f64; len];
         let mut all = vec![0.0; size * len];
-        self.messenger.allgather(&mut (), self.all, &own, &mut all)?;
+        self.messenger.collectives().allgather(&mut (), self.all, &own, &mut all)?;
         let is_right = |(at, value): (usize, &f64)| *value == (at / len) as f64;
         assert!(all.iter().enumerate().all(is_right), "an allgather of {len}");
         self.time("allgather", 8 * len, |member| {
-            member.messenger.allgather(&mut (), member.all, &own, &mut all)
+            member.messenger.collectives().allgather(&mut (), member.all, &own, &mut all)
         })?;
         let out: Vec<_> = (0..size * len).map(|at| (at / len * size + rank) as f64).collect();
-        self.messenger.alltoall(&mut (), self.all, &out, &mut all)?;
+        self.messenger.collectives().alltoall(&mut (), self.all, &out, &mut all)?;
         let is_right = |(at, value): (usize, &f64)| *value == (rank * size + at / len) as f64;
         assert!(all.iter().enumerate().all(is_right), "an alltoall of {len}");
         self.time("alltoall", 8 * len, |member| {
-            member.messenger.alltoall(&mut (), member.all, &out, &mut all)
+            member.messenger.collectives().alltoall(&mut (), member.all, &out, &mut all)
         })
     }
 
@@ -95,7 +96,7 @@ impl Member {
         let count = self.calls.min(2 + (1 << 20) / bytes.max(1));
         let mut batches = [0.0; BATCHES];
         for batch in &mut batches {
-            self.messenger.barrier(&mut (), self.all)?;
+            self.messenger.collectives().barrier(&mut (), self.all)?;
             let start = Instant::now();
             for _ in 0..count {
                 once(self)?;

@@ -99,7 +99,7 @@ fn by_channel(others: u8, count: u64) {
     near.poll(&mut 0);
     let channels = (1..=1 + others).filter_map(Channel::with_number);
     for other in channels.clone().skip(1) {
-        far.hold(other);
+        far.channels().hold(other);
         near.on(other).call(&mut 0, to, add, [1], &[]).expect("alive");
         far.poll(&mut sum);
     }
@@ -119,15 +119,17 @@ fn allreduce(is_recorded: bool, count: u64) {
     let Pair { near, far, .. } = Pair::new(Mode::Direct);
     let (mut near, mut far) = (Messenger::<()>::new(near), Messenger::<()>::new(far));
     let [at_near, at_far] =
-        [&mut near, &mut far].map(|end| end.group_of_all("all").expect("a new name"));
+        [&mut near, &mut far].map(|end| end.collectives().group_of_all("all").expect("a new name"));
     if is_recorded {
-        near.record(at_near, 1000).expect("few calls");
+        near.collectives().record(at_near, 1000).expect("few calls");
     }
     for number in 0..count {
         let mut sum = [number];
-        let begun = far.start(at_far, Request::allreduce(Combine::Sum, vec![number]));
-        near.allreduce(&mut (), at_near, Combine::Sum, black_box(&mut sum)).expect("alive");
-        let theirs = far.finish(&mut (), begun.expect("a group"));
+        let begun = far.collectives().start(at_far, Request::allreduce(Combine::Sum, vec![number]));
+        near.collectives()
+            .allreduce(&mut (), at_near, Combine::Sum, black_box(&mut sum))
+            .expect("alive");
+        let theirs = far.collectives().finish(&mut (), begun.expect("a group"));
         assert_eq!(theirs, Ok(sum.to_vec()));
     }
 }
@@ -148,14 +150,14 @@ fn multicast(count: u64) {
     let mut root = Messenger::new(root);
     let hear = root.register("hear", heard).expect("a new name");
     let (name, mut counts) = ("all", [0; 3]);
-    let all = root.found(name, options, |_, _| ()).expect("a new name");
+    let all = root.multicast().found(name, options, |_, _| ()).expect("a new name");
     let mut members = Vec::new();
     for port in others {
         let joining = std::thread::spawn(move || {
             let mut other = Messenger::new(port);
             other.register("hear", heard).expect("a new name");
             let founder = other.port().peer(0).expect("connected");
-            other.join(&mut 0, name, founder, options, |_, _| ()).expect("it has room");
+            other.multicast().join(&mut 0, name, founder, options, |_, _| ()).expect("it has room");
             other
         });
         while !joining.is_finished() {
@@ -166,7 +168,7 @@ fn multicast(count: u64) {
         members.push(joining.join().expect("a member"));
     }
     for _ in 0..count {
-        root.multicast(&mut counts[0], all, hear, [1], black_box(&[])).expect("a member");
+        root.multicast().send(&mut counts[0], all, hear, [1], black_box(&[])).expect("a member");
         members.iter_mut().zip(&mut counts[1..]).for_each(|(member, count)| _ = member.poll(count));
         root.poll(&mut counts[0]);
     }

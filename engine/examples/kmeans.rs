@@ -43,12 +43,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut messenger = Messenger::new(Port::join()?);
     let (rank, size) = (messenger.port().rank(), messenger.port().size());
-    let all = messenger.group_of_all("all")?;
+    let all = messenger.collectives().group_of_all("all")?;
     let share: Vec<_> = data.points.iter().skip(rank).step_by(size).collect();
     let first = broadcast_first(&mut messenger, all, rank, &data, clusters)?;
     let bar = if rank == 0 { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let (centres, steps) = find(&share, first.clone(), &bar, &mut |sums| {
-        messenger.allreduce(&mut (), all, Combine::Sum, sums)
+        messenger.collectives().allreduce(&mut (), all, Combine::Sum, sums)
     })?;
     bar.finish_and_clear();
     if rank == 0 {
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         check(&data, (&centres, steps), (&alone.0, alone.1))?;
         println!("{size} ranks, {steps} steps, the clusters that one process finds");
     }
-    messenger.barrier(&mut (), all)?;
+    messenger.collectives().barrier(&mut (), all)?;
     Ok(())
 }
 
@@ -91,7 +91,7 @@ fn broadcast_first(
         let chosen = data.points.iter().step_by(step.max(1)).take(clusters);
         flat = chosen.flatten().copied().collect();
     }
-    messenger.broadcast(&mut (), all, 0, &mut flat)?;
+    messenger.collectives().broadcast(&mut (), all, 0, &mut flat)?;
     Ok(flat.chunks_exact(width).map(<[f64]>::to_vec).collect())
 }
 

@@ -46,10 +46,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let port = Port::join()?;
     let (rank, size) = (port.rank(), port.size());
     let mut messenger = Messenger::new(port);
-    let split = messenger.stage("split", split)?;
-    let sieve = messenger.stage("sieve", sieve)?;
-    let count = messenger.stage("count", count)?;
-    let print = messenger.stage("print", print)?;
+    let split = messenger.streams().stage("split", split)?;
+    let sieve = messenger.streams().stage("sieve", sieve)?;
+    let count = messenger.streams().stage("count", count)?;
+    let print = messenger.streams().stage("print", print)?;
     let mut table = Table::default();
     messenger.sync(&mut table)?;
     if rank == 0 {
@@ -62,15 +62,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             Hop::new(peer(0), print),
         ];
         let start = Instant::now();
-        let stream = messenger.stream(&mut table, &hops)?;
+        let stream = messenger.streams().lay(&mut table, &hops)?;
         let bar = ProgressBar::new(files.len() as u64);
         for file in &files {
             for piece in pieces(&read(file)?) {
-                messenger.push(&mut table, &stream, piece)?;
+                messenger.streams().push(&mut table, &stream, piece)?;
             }
             bar.inc(1);
         }
-        messenger.close(&mut table, stream)?;
+        messenger.streams().close(&mut table, stream)?;
         bar.finish_and_clear();
         let time = start.elapsed();
         check(&table.lines, &files)?;

@@ -36,10 +36,10 @@
 //! | append to a log that the receiver arranges | [`deposit::Depot`] |
 //! | send messages of any length by address and tag | [`Endpoint`]: [`endpoint`] |
 //! | run a function in another process | [`Messenger::call`]: [`active`] |
-//! | give calls an order and a priority of their own | [`channel::Channel`] |
-//! | pass items through stages at several processes | [`stream::Stream`] |
-//! | send in one order to a group that changes | [`multicast::Membership`] |
-//! | sum, broadcast, gather, or wait for all | [`collective::Group`] |
+//! | give calls an order and a priority of their own | [`Messenger::channels`], [`Messenger::on`]: [`channel`] |
+//! | pass items through stages at several processes | [`Messenger::streams`]: [`stream`] |
+//! | send in one order to a group that changes | [`Messenger::multicast`]: [`multicast`] |
+//! | sum, broadcast, gather, or wait for all | [`Messenger::collectives`]: [`collective`] |
 //! | reach other hosts, or try a bad network | [`NetOptions`], [`Simulation`]: [`network`] |
 //!
 //! A [`Port`] is the interface of a process: it joins a job that a launcher has started, or opens

@@ -1,16 +1,16 @@
 //! The features that messengers have: the one place that names them all.
 //!
 //! A feature is a room above `active`. What it does is an [`Extension`]; what it sends, and
-//! handlers reach while they run, an [`Outbound`]. Its methods are those of [`Messenger`], which
-//! holds its state without its name, and gives it to whatever knows its type:
-//! `messenger.features.as_mut()`.
+//! handlers reach while they run, an [`Outbound`]. Programs reach it by a view, which a
+//! method of [`Messenger`] returns. A messenger holds the state of a feature without its name. Code
+//! that knows the type of the state gets it by `messenger.features.as_mut()`.
 use crate::active::outgoing::{Outbound, Outgoing, Pass};
 use crate::active::{Assembly, Extension, LongHead, Messenger};
 use crate::channel::{Inbox, Logical};
 use crate::collective::Groups;
 use crate::error::PostError;
 use crate::multicast::{GroupMembers, Watchers};
-use crate::stream::Streams;
+use crate::stream::StreamTable;
 use ayre_proto::active::long::Piece;
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
@@ -210,7 +210,7 @@ features! {
         multicast: Watchers<S>,
         channels: Inbox,
         collectives: Groups,
-        streams: Streams<S>,
+        streams: StreamTable<S>,
         #[cfg(all(test, not(loom)))]
         echo: tests::Echo,
     }

@@ -85,7 +85,7 @@ impl Member {
             return;
         }
         let Some(plan) = plans.get(self.next) else { return };
-        match self.messenger.start(self.group, plan.request(self.own)) {
+        match self.messenger.collectives().start(self.group, plan.request(self.own)) {
             Ok(one) => {
                 self.next += 1;
                 self.begun.push_back((*plan, one));
@@ -97,11 +97,11 @@ impl Member {
     /// Takes what has ended, at one place among those that were begun.
     fn finish(&mut self, at: usize) {
         let Some((_, one)) = self.begun.get(at) else { return };
-        if !self.messenger.is_finished(one) {
+        if !self.messenger.collectives().is_finished(one) {
             return;
         }
         let (plan, one) = self.begun.remove(at).expect("it is there");
-        match self.messenger.finish(&mut (), one) {
+        match self.messenger.collectives().finish(&mut (), one) {
             Ok(have) => {
                 assert!(have == plan.due(self.own), "{plan:?} at {}", self.own);
                 self.done += 1;
@@ -128,7 +128,7 @@ impl Run {
         let (simulation, ports) = bad_mesh(&mut dice, seed, MEMBERS as u16);
         let members = ports.into_iter().enumerate().map(|(own, port)| {
             let mut messenger = Messenger::new(port);
-            let group = messenger.group_of_all("all").expect("a new name");
+            let group = messenger.collectives().group_of_all("all").expect("a new name");
             let begun = VecDeque::new();
             Some(Member { messenger, group, own, next: 0, begun, done: 0, failed: None })
         });

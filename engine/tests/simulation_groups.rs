@@ -94,13 +94,16 @@ impl Member {
     fn join(&mut self, door: PeerId) {
         let options = MulticastOptions::new().window(8).requests(3);
         self.begin(|messenger| {
-            messenger.begin_join(NAME, door, options, Seen::change).expect("the door is alive")
+            messenger
+                .multicast()
+                .begin_join(NAME, door, options, Seen::change)
+                .expect("the door is alive")
         });
     }
 
     fn say(&mut self) {
         let group = self.group.expect("a member");
-        match self.messenger.try_multicast(group, self.hear, [self.sent], &[]) {
+        match self.messenger.multicast().try_send(group, self.hear, [self.sent], &[]) {
             Ok(()) => self.sent += 1,
             Err(MulticastError::Busy) => {}
             // It has left, and was not told yet.
@@ -109,7 +112,7 @@ impl Member {
     }
 
     fn leave(&mut self) {
-        match self.messenger.begin_leave(self.group.expect("a member")) {
+        match self.messenger.multicast().begin_leave(self.group.expect("a member")) {
             Ok(()) => self.is_leaving = true,
             Err(error) => assert_eq!(error, MulticastError::Busy),
         }
@@ -153,7 +156,9 @@ impl Run {
     fn found(&mut self) {
         let options = MulticastOptions::new().window(8).requests(3);
         let founder = self.members[0].as_mut().expect("it lives");
-        let found = |messenger: &mut Messenger<Seen>| messenger.found(NAME, options, Seen::change);
+        let found = |messenger: &mut Messenger<Seen>| {
+            messenger.multicast().found(NAME, options, Seen::change)
+        };
         founder.begin(|messenger| found(messenger).expect("a new name"));
         founder.seen.first = Some(1);
     }
@@ -221,7 +226,7 @@ impl Run {
                 text += &format!("\n{number} was killed");
                 continue;
             };
-            let members = group.map(|group| messenger.members(group));
+            let members = group.map(|group| messenger.multicast().members(group));
             let peers: Vec<_> = messenger.port().peers().collect();
             let heard = seen.heard_of(PeerId(number as u16)).count();
             text += &format!(

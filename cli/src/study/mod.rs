@@ -23,7 +23,7 @@ const CALLS_MIN: usize = 40;
 #[derive(clap::Args)]
 #[command(after_help = "What the figures mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {
-    /// Recordings of a group, one of each member (written by `Messenger::write_recording`)
+    /// Recordings of a group, one of each member (written by `Collectives::write_recording`)
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Study these calls, such as `allreduce-1024`; the ones that took the most time otherwise

@@ -235,7 +235,7 @@ impl<S> Groups<S> for DrivenMessenger<S> {
         Ok(DrivenStarted(Words::of(&words).number(), PhantomData))
     }
 
-    fn is_finished<T>(&self, started: &DrivenStarted<T>) -> bool {
+    fn is_finished<T>(&mut self, started: &DrivenStarted<T>) -> bool {
         Words::of(&self.ask(&format!("finished {}", started.0)).done()).flag()
     }
 
@@ -261,13 +261,13 @@ impl<S> Groups<S> for DrivenMessenger<S> {
         self.ask(&format!("record {} {calls}", group.0)).collected().map(drop)
     }
 
-    fn recording(&self, group: DrivenGroup) -> Vec<Recorded> {
+    fn recording(&mut self, group: DrivenGroup) -> Vec<Recorded> {
         let words = self.ask(&format!("recording {}", group.0)).done();
         let mut words = Words::of(&words);
         (0..words.number()).map(|_: usize| recorded(&mut words)).collect()
     }
 
-    fn recording_text(&self, group: DrivenGroup) -> String {
+    fn recording_text(&mut self, group: DrivenGroup) -> String {
         Words::of(&self.ask(&format!("recording_text {}", group.0)).done()).name()
     }
 }

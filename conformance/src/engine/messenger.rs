@@ -238,7 +238,7 @@ impl<S> Channels<S> for Member<S> {
         if let Some(bytes) = options.room {
             engines = engines.room(bytes);
         }
-        self.inner.open_channel(number, engines)
+        self.inner.channels().open(number, engines)
     }
 
     fn call_by<const N: usize>(
@@ -263,19 +263,19 @@ impl<S> Channels<S> for Member<S> {
     }
 
     fn hold(&mut self, channel: Channel) {
-        self.inner.hold(channel);
+        self.inner.channels().hold(channel);
     }
 
     fn release(&mut self, channel: Channel) {
-        self.inner.release(channel);
+        self.inner.channels().release(channel);
     }
 
     fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
-        self.inner.poll_only(state, channel)
+        self.inner.channels().poll_only(state, channel)
     }
 
     fn backlog(&mut self, peer: PeerId, channel: Channel) -> usize {
-        self.inner.backlog(peer, channel)
+        self.inner.channels().backlog(peer, channel)
     }
 }
 
@@ -299,7 +299,7 @@ impl<S> Multicast<S> for Member<S> {
         options: MulticastOptions,
         watch: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, SetupError> {
-        let group = self.inner.found(name, options.into(), watch)?;
+        let group = self.inner.multicast().found(name, options.into(), watch)?;
         Ok(kept(&self.memberships, group))
     }
 
@@ -311,7 +311,7 @@ impl<S> Multicast<S> for Member<S> {
         options: MulticastOptions,
         watch: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, MulticastError> {
-        let group = self.inner.join(state, name, door, options.into(), watch)?;
+        let group = self.inner.multicast().join(state, name, door, options.into(), watch)?;
         Ok(kept(&self.memberships, group))
     }
 
@@ -324,7 +324,7 @@ impl<S> Multicast<S> for Member<S> {
         payload: &[u8],
     ) -> Result<(), MulticastError> {
         let group = found(&self.memberships, group);
-        self.inner.multicast(state, group, handler, arguments, payload)
+        self.inner.multicast().send(state, group, handler, arguments, payload)
     }
 
     fn try_multicast<const N: usize>(
@@ -335,7 +335,7 @@ impl<S> Multicast<S> for Member<S> {
         payload: &[u8],
     ) -> Result<(), MulticastError> {
         let group = found(&self.memberships, group);
-        self.inner.try_multicast(group, handler, arguments, payload)
+        self.inner.multicast().try_send(group, handler, arguments, payload)
     }
 
     fn multicast_through<const N: usize>(
@@ -346,15 +346,15 @@ impl<S> Multicast<S> for Member<S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        self.inner.multicast_through(state, to, handler, arguments, payload)
+        self.inner.multicast().send_through(state, to, handler, arguments, payload)
     }
 
     fn leave(&mut self, state: &mut S, group: Membership) -> Result<(), MulticastError> {
-        self.inner.leave(state, found(&self.memberships, group))
+        self.inner.multicast().leave(state, found(&self.memberships, group))
     }
 
     fn members(&mut self, group: Membership) -> Vec<PeerId> {
-        self.inner.members(found(&self.memberships, group))
+        self.inner.multicast().members(found(&self.memberships, group))
     }
 }
 
@@ -388,7 +388,11 @@ impl<S> Streams<S> for Member<S> {
         name: &str,
         mut run: impl FnMut(&mut S, &mut dyn Flow, Input<'_>) + Send + 'static,
     ) -> Result<u32, SetupError> {
-        Ok(self.inner.stage(name, move |state, flow, input| run(state, flow, input))?.id())
+        Ok(self
+            .inner
+            .streams()
+            .stage(name, move |state, flow, input| run(state, flow, input))?
+            .id())
     }
 
     fn set_entry(
@@ -398,7 +402,7 @@ impl<S> Streams<S> for Member<S> {
         name: StreamName,
         entry: Entry,
     ) -> Result<(), StreamError> {
-        self.inner.set_entry(state, at, name, entry.into())
+        self.inner.streams().set_entry(state, at, name, entry.into())
     }
 
     fn clear_entry(
@@ -407,15 +411,15 @@ impl<S> Streams<S> for Member<S> {
         at: PeerId,
         name: StreamName,
     ) -> Result<(), StreamError> {
-        self.inner.clear_entry(state, at, name)
+        self.inner.streams().clear_entry(state, at, name)
     }
 
     fn let_peers_set_entries(&mut self, may: bool) {
-        self.inner.let_peers_set_entries(may);
+        self.inner.streams().let_peers_set_entries(may);
     }
 
     fn open_stream(&mut self, state: &mut S, number: u32) -> Result<Self::Stream, StreamError> {
-        self.inner.open_stream(state, number)
+        self.inner.streams().open(state, number)
     }
 
     fn stream(&mut self, state: &mut S, hops: &[Hop]) -> Result<Self::Stream, StreamError> {
@@ -423,7 +427,7 @@ impl<S> Streams<S> for Member<S> {
             ayre::stream::Hop::new(*peer, Stage::named(stage.name)).arguments(*arguments)
         };
         let hops: Vec<_> = hops.iter().map(hop).collect();
-        self.inner.stream(state, &hops)
+        self.inner.streams().lay(state, &hops)
     }
 
     fn push(
@@ -432,7 +436,7 @@ impl<S> Streams<S> for Member<S> {
         stream: &Self::Stream,
         item: impl Into<Vec<u8>>,
     ) -> Result<(), StreamError> {
-        self.inner.push(state, stream, item)
+        self.inner.streams().push(state, stream, item)
     }
 
     fn try_push(
@@ -441,14 +445,14 @@ impl<S> Streams<S> for Member<S> {
         stream: &Self::Stream,
         item: impl Into<Vec<u8>>,
     ) -> Result<(), PushError> {
-        self.inner.try_push(state, stream, item)
+        self.inner.streams().try_push(state, stream, item)
     }
 
     fn close(&mut self, state: &mut S, stream: Self::Stream) -> Result<(), StreamError> {
-        self.inner.close(state, stream)
+        self.inner.streams().close(state, stream)
     }
 
     fn cancel(&mut self, state: &mut S, stream: Self::Stream) {
-        self.inner.cancel(state, stream);
+        self.inner.streams().cancel(state, stream);
     }
 }

@@ -3,6 +3,7 @@ use crate::active::{Call, Handler, Messenger};
 use crate::error::{Fault, PostError, SetupError};
 use ayre_proto::logical::{NUMBERS, PRIORITIES, WEIGHT_MAX};
 use ayre_proto::units::PeerId;
+use std::fmt;
 
 /// A channel, as both ends know it.
 // spec: CHAN-1
@@ -72,61 +73,74 @@ pub struct On<'a, T> {
     channel: Channel,
 }
 
+/// The logical channels of a [`Messenger`], which [`Messenger::channels`] returns.
+pub struct Channels<'a, S>(&'a mut Messenger<S>);
+
+impl<S> fmt::Debug for Channels<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Channels").field(&self.0).finish()
+    }
+}
+
 impl<S> Messenger<S> {
-    /// Says how a channel is served at this end, for all peers; what was said before of the same
-    /// one holds no more.
-    ///
-    /// # Errors
-    /// [`SetupError::Invalid`] beyond the limits.
-    // spec: CHAN-1, CHAN-6
-    pub fn open_channel(
-        &mut self,
-        number: u8,
-        options: ChannelOptions,
-    ) -> Result<Channel, SetupError> {
-        let is_sound = options.priority < PRIORITIES && (1..=WEIGHT_MAX).contains(&options.weight);
-        if !NUMBERS.contains(&number) || !is_sound {
-            return Err(SetupError::invalid("a channel's number, priority or weight"));
-        }
-        self.out.logical().set(number, options);
-        self.inbox().set(number, options);
-        Ok(Channel { number })
+    /// Returns the view that opens and controls logical channels. [`Messenger::on`] sends by one.
+    #[inline]
+    pub const fn channels(&mut self) -> Channels<'_, S> {
+        Channels(self)
     }
 
     /// The messenger, sending by a channel.
     pub const fn on(&mut self, channel: Channel) -> On<'_, Self> {
         On { by: self, channel }
     }
+}
+
+impl<S> Channels<'_, S> {
+    /// Says how a channel is served at this end, for all peers; what was said before of the same
+    /// one holds no more.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] beyond the limits.
+    // spec: CHAN-1, CHAN-6
+    pub fn open(&mut self, number: u8, options: ChannelOptions) -> Result<Channel, SetupError> {
+        let is_sound = options.priority < PRIORITIES && (1..=WEIGHT_MAX).contains(&options.weight);
+        if !NUMBERS.contains(&number) || !is_sound {
+            return Err(SetupError::invalid("a channel's number, priority or weight"));
+        }
+        self.0.out.logical().set(number, options);
+        self.0.inbox().set(number, options);
+        Ok(Channel { number })
+    }
 
     /// What comes by a channel is not run any more, and when its window is full it stays at its
     /// senders. Other channels go on.
     // spec: CHAN-11
     pub fn hold(&mut self, channel: Channel) {
-        self.inbox().hold(channel.number);
+        self.0.inbox().hold(channel.number);
     }
 
     /// What comes by a channel is run again, and what has come.
     // spec: CHAN-11
     pub fn release(&mut self, channel: Channel) {
-        self.inbox().release(channel.number);
-        self.out.has_more = true;
+        self.0.inbox().release(channel.number);
+        self.0.out.has_more = true;
     }
 
     /// Takes what has come, and runs what came by this channel, held or not, and what came by none.
     /// Never blocks. Returns how many were run.
     // spec: CHAN-11
     pub fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
-        debug_assert!(self.inbox().only.is_none(), "one poll at a time");
-        self.inbox().only = Some(channel.number);
-        let ran = self.poll(state) + self.run_by_channels(state);
-        self.inbox().only = None;
+        debug_assert!(self.0.inbox().only.is_none(), "one poll at a time");
+        self.0.inbox().only = Some(channel.number);
+        let ran = self.0.poll(state) + self.0.run_by_channels(state);
+        self.0.inbox().only = None;
         ran
     }
 
     /// Bytes of messages that wait here for a peer by a channel.
     // spec: CHAN-4
     pub fn backlog(&mut self, peer: PeerId, channel: Channel) -> usize {
-        self.out.logical().ends(peer).map_or(0, |ends| ends.backlog(channel.number))
+        self.0.out.logical().ends(peer).map_or(0, |ends| ends.backlog(channel.number))
     }
 }
 

@@ -14,8 +14,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 2 -- program`
-//! let bulk = messenger.open_channel(1, ChannelOptions::new())?;
-//! let urgent = messenger.open_channel(2, ChannelOptions::new().priority(7))?;
+//! let bulk = messenger.channels().open(1, ChannelOptions::new())?;
+//! let urgent = messenger.channels().open(2, ChannelOptions::new().priority(7))?;
 //! let store = messenger.register("store", |stored: &mut usize, _, [], data| {
 //!     *stored += data.len();
 //! })?;
@@ -39,6 +39,6 @@ mod inbox;
 mod receiving;
 mod sending;
 
-pub use calls::{Channel, ChannelOptions, On};
+pub use calls::{Channel, ChannelOptions, Channels, On};
 pub(crate) use ends::Logical;
 pub(crate) use inbox::Inbox;

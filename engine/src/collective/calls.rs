@@ -10,10 +10,28 @@ use ayre_proto::active::{NAME_MAX, id_of};
 use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
 use ayre_proto::combine::Combine;
 use ayre_proto::units::PeerId;
+use std::fmt;
 use std::marker::PhantomData;
 use zerocopy::IntoBytes;
 
+/// The collectives of a [`Messenger`], which [`Messenger::collectives`] returns.
+pub struct Collectives<'a, S>(pub(super) &'a mut Messenger<S>);
+
+impl<S> fmt::Debug for Collectives<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Collectives").field(&self.0).finish()
+    }
+}
+
 impl<S> Messenger<S> {
+    /// Returns the view through which this process works in groups.
+    #[inline]
+    pub const fn collectives(&mut self) -> Collectives<'_, S> {
+        Collectives(self)
+    }
+}
+
+impl<S> Collectives<'_, S> {
     /// Makes a group of these processes, in this order, the own one among them. All members make it
     /// under the same name, with the same members in the same order; nobody waits for the others.
     ///
@@ -25,32 +43,32 @@ impl<S> Messenger<S> {
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
-        let own = members.iter().position(|member| *member == self.out.port.id);
+        let own = members.iter().position(|member| *member == self.0.out.port.id);
         let own = own.ok_or_else(|| SetupError::invalid("this process is no member"))?;
         let mut sorted: Vec<_> = members.iter().map(|member| member.index()).collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) || members.len() > MEMBERS_MAX {
             return Err(SetupError::invalid("members of a group are different ones, up to 1024"));
         }
-        let id = self.out.port.id;
+        let id = self.0.out.port.id;
         for member in members.iter().filter(|member| **member != id) {
-            self.out.port.known(*member)?;
-            if !self.out.port.is_alive(*member) {
+            self.0.out.port.known(*member)?;
+            if !self.0.out.port.is_alive(*member) {
                 return Err(SetupError::peer_left().of(name_of(*member)));
             }
         }
-        let index = self.groups().make(id_of(name), members, own)?;
+        let index = self.0.groups().make(id_of(name), members, own)?;
         Ok(Group { index })
     }
 
     /// A group of this process and all its peers, in the order of their numbers: of a job, by rank.
     ///
     /// # Errors
-    /// As [`Messenger::group`].
+    /// As [`Collectives::group`].
     // spec: COLL-1, COLL-2
     pub fn group_of_all(&mut self, name: &str) -> Result<Group, SetupError> {
-        let own = self.out.port.id;
-        let others = self.out.port.peers().filter(|peer| *peer != own);
+        let own = self.0.out.port.id;
+        let others = self.0.out.port.peers().filter(|peer| *peer != own);
         let mut members: Vec<_> = others.chain([own]).collect();
         members.sort_unstable_by_key(|member| member.index());
         self.group(name, &members)
@@ -72,7 +90,7 @@ impl<S> Messenger<S> {
         if schedule.is_some_and(|schedule| !schedule.can(collective)) {
             return Err(GroupError::Invalid("a schedule for this collective"));
         }
-        self.groups().state(group)?.fixed[collective as usize] = schedule;
+        self.0.groups().state(group)?.fixed[collective as usize] = schedule;
         Ok(())
     }
 
@@ -83,8 +101,8 @@ impl<S> Messenger<S> {
     /// [`GroupError::Invalid`].
     // spec: COLL-5
     pub fn barrier(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
-        if self.is_short(group, Collective::Barrier, 0) {
-            return self.do_short(state, group, None, &mut []);
+        if self.0.is_short(group, Collective::Barrier, 0) {
+            return self.0.do_short(state, group, None, &mut []);
         }
         self.complete(state, group, Request::barrier())
     }
@@ -92,7 +110,7 @@ impl<S> Messenger<S> {
     /// Gives the root's values to all.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5
     pub fn broadcast<T: Value>(
         &mut self,
@@ -108,7 +126,7 @@ impl<S> Messenger<S> {
     /// the others' is undefined then.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn reduce<T: Summand>(
         &mut self,
@@ -123,7 +141,7 @@ impl<S> Messenger<S> {
     /// Combines the values of all members, number by number; they are everybody's.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn allreduce<T: Summand>(
         &mut self,
@@ -134,9 +152,9 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         let bytes = size_of_val(values);
         let is_sound = combine.is_operation(T::NUMBER);
-        if is_sound && self.is_short(group, Collective::Allreduce, bytes) {
+        if is_sound && self.0.is_short(group, Collective::Allreduce, bytes) {
             let operation = Some((combine, T::NUMBER));
-            return self.do_short(state, group, operation, values.as_mut_bytes());
+            return self.0.do_short(state, group, operation, values.as_mut_bytes());
         }
         self.complete(state, group, Request::<T>::allreduce(combine, values))
     }
@@ -144,7 +162,7 @@ impl<S> Messenger<S> {
     /// Combines the values of the members up to each one, itself included.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn scan<T: Summand>(
         &mut self,
@@ -160,7 +178,7 @@ impl<S> Messenger<S> {
     /// m v / n to (m + 1) v / n, where they stand. What stands elsewhere is undefined then.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn reduce_scatter<T: Summand>(
         &mut self,
@@ -176,7 +194,7 @@ impl<S> Messenger<S> {
     /// others. For members with different numbers of values see [`Request::lens`].
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5
     pub fn gather<T: Value>(
         &mut self,
@@ -192,7 +210,7 @@ impl<S> Messenger<S> {
     /// empty at the others. For parts of different lengths see [`Request::lens`].
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5
     pub fn scatter<T: Value>(
         &mut self,
@@ -207,7 +225,7 @@ impl<S> Messenger<S> {
     /// Brings each member's values to all, in the order of the members.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5
     pub fn allgather<T: Value>(
         &mut self,
@@ -223,7 +241,7 @@ impl<S> Messenger<S> {
     /// part m of `come` is from it. For parts of different lengths see [`Request::out_and_in`].
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-5
     pub fn alltoall<T: Value>(
         &mut self,
@@ -238,7 +256,7 @@ impl<S> Messenger<S> {
     /// Does what a request says, and waits until it is done here. Runs handlers meanwhile.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`].
+    /// As [`Collectives::barrier`].
     // spec: COLL-4, COLL-8
     pub fn complete<T>(
         &mut self,
@@ -246,12 +264,76 @@ impl<S> Messenger<S> {
         group: Group,
         request: Request<'_, T>,
     ) -> Result<(), GroupError> {
-        if self.is_watched(group) {
-            return self.complete_watched(state, group, request);
+        if self.0.is_watched(group) {
+            return self.0.complete_watched(state, group, request);
         }
-        self.carry_out(state, group, request)
+        self.0.carry_out(state, group, request)
     }
 
+    /// Begins what a request says, and goes on with it whenever the messenger polls. Collectives of
+    /// a group are begun in the same order at all members, those that wait included.
+    ///
+    /// # Errors
+    /// As [`Collectives::barrier`].
+    // spec: COLL-3, COLL-4
+    pub fn start<T>(
+        &mut self,
+        group: Group,
+        request: Request<'static, T>,
+    ) -> Result<PendingCollective<T>, GroupError> {
+        let running = request.parts.begin(self.0.groups().state(group)?)?;
+        let groups = self.0.groups();
+        groups.requests += 1;
+        let number = groups.requests;
+        groups.states[group.index].started.push(Started { number, running, end: None });
+        (groups.has_started, groups.has_come) = (true, true);
+        self.0.out.has_more = true;
+        self.0.advance_started();
+        Ok(PendingCollective { group, number, values: PhantomData })
+    }
+
+    /// Whether what was begun has ended here.
+    // spec: COLL-4
+    pub fn is_finished<T>(&self, started: &PendingCollective<T>) -> bool {
+        let groups: &Groups = self.0.features.as_ref();
+        let is_it = |one: &Started| one.number == started.number && one.end.is_some();
+        let group = groups.states.get(started.group.index);
+        group.is_some_and(|group| group.started.iter().any(is_it))
+    }
+
+    /// Waits until what was begun has ended here, and gives back the values that it was to change,
+    /// empty where there are none or they were lent. Runs handlers meanwhile.
+    ///
+    /// # Errors
+    /// As [`Collectives::barrier`].
+    // spec: COLL-4
+    pub fn finish<T: Value>(
+        &mut self,
+        state: &mut S,
+        started: PendingCollective<T>,
+    ) -> Result<Vec<T>, GroupError> {
+        let PendingCollective { group, number, .. } = started;
+        loop {
+            self.0.groups().has_come = false;
+            self.0.advance_started();
+            let groups = self.0.groups();
+            let all = &mut groups.state(group)?.started;
+            let at = all.iter().position(|one| one.number == number);
+            let at = at.ok_or(GroupError::Invalid("a collective of this messenger"))?;
+            if let Some(end) = all[at].end {
+                let one = all.remove(at);
+                groups.has_started = groups.states.iter().any(|group| !group.started.is_empty());
+                end?;
+                let values = one.running.work.finish();
+                return Ok(values.and_then(Changed::into_vec).unwrap_or_default());
+            }
+            let own = self.0.out.port.id;
+            self.0.wait_for_portion(state, own);
+        }
+    }
+}
+
+impl<S> Messenger<S> {
     /// The same of a group that nobody watches.
     pub(super) fn carry_out<T>(
         &mut self,
@@ -314,68 +396,6 @@ impl<S> Messenger<S> {
         match self.rest(state, None) {
             Err(ReceiveError::PeerDied(peer)) => self.deaths.push_back(peer),
             _ => self.advance_started(),
-        }
-    }
-
-    /// Begins what a request says, and goes on with it whenever the messenger polls. Collectives of
-    /// a group are begun in the same order at all members, those that wait included.
-    ///
-    /// # Errors
-    /// As [`Messenger::barrier`].
-    // spec: COLL-3, COLL-4
-    pub fn start<T>(
-        &mut self,
-        group: Group,
-        request: Request<'static, T>,
-    ) -> Result<PendingCollective<T>, GroupError> {
-        let running = request.parts.begin(self.groups().state(group)?)?;
-        let groups = self.groups();
-        groups.requests += 1;
-        let number = groups.requests;
-        groups.states[group.index].started.push(Started { number, running, end: None });
-        (groups.has_started, groups.has_come) = (true, true);
-        self.out.has_more = true;
-        self.advance_started();
-        Ok(PendingCollective { group, number, values: PhantomData })
-    }
-
-    /// Whether what was begun has ended here.
-    // spec: COLL-4
-    pub fn is_finished<T>(&self, started: &PendingCollective<T>) -> bool {
-        let groups: &Groups = self.features.as_ref();
-        let is_it = |one: &Started| one.number == started.number && one.end.is_some();
-        let group = groups.states.get(started.group.index);
-        group.is_some_and(|group| group.started.iter().any(is_it))
-    }
-
-    /// Waits until what was begun has ended here, and gives back the values that it was to change,
-    /// empty where there are none or they were lent. Runs handlers meanwhile.
-    ///
-    /// # Errors
-    /// As [`Messenger::barrier`].
-    // spec: COLL-4
-    pub fn finish<T: Value>(
-        &mut self,
-        state: &mut S,
-        started: PendingCollective<T>,
-    ) -> Result<Vec<T>, GroupError> {
-        let PendingCollective { group, number, .. } = started;
-        loop {
-            self.groups().has_come = false;
-            self.advance_started();
-            let groups = self.groups();
-            let all = &mut groups.state(group)?.started;
-            let at = all.iter().position(|one| one.number == number);
-            let at = at.ok_or(GroupError::Invalid("a collective of this messenger"))?;
-            if let Some(end) = all[at].end {
-                let one = all.remove(at);
-                groups.has_started = groups.states.iter().any(|group| !group.started.is_empty());
-                end?;
-                let values = one.running.work.finish();
-                return Ok(values.and_then(Changed::into_vec).unwrap_or_default());
-            }
-            let own = self.out.port.id;
-            self.wait_for_portion(state, own);
         }
     }
 

@@ -40,7 +40,7 @@ debug_is_display!(GroupError);
 pub(super) const NO_GROUP: GroupError = GroupError::Invalid("a group of this messenger");
 
 /// A collective that was begun, on values of a type: to be
-/// [finished](crate::active::Messenger::finish).
+/// [finished](super::Collectives::finish).
 #[must_use = "what was begun must be finished"]
 #[derive(Debug)]
 pub struct PendingCollective<T> {

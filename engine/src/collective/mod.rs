@@ -7,9 +7,9 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 4 -- program`
-//! let all = messenger.group_of_all("all")?;
+//! let all = messenger.collectives().group_of_all("all")?;
 //! let mut sums = [1.0, messenger.port().rank() as f64];
-//! messenger.allreduce(&mut (), all, Combine::Sum, &mut sums)?;
+//! messenger.collectives().allreduce(&mut (), all, Combine::Sum, &mut sums)?;
 //! println!("{} processes, the sum of their numbers is {}", sums[0], sums[1]);
 //! # Ok(())
 //! # }
@@ -37,6 +37,7 @@ mod work;
 pub use ayre_proto::collective::call::{CallMismatch, CallShape};
 pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule, Task};
 pub use ayre_proto::combine::{Combine, Number};
+pub use calls::Collectives;
 pub use group::{Group, GroupError, PendingCollective};
 pub use recorder::{LinkUse, RecordedCall};
 pub use request::Request;

@@ -10,7 +10,7 @@ use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, su
 use ayre_proto::combine::{Combine, Number};
 use std::marker::PhantomData;
 
-/// A collective on values of a type, for [`Messenger::start`](crate::active::Messenger::start).
+/// A collective on values of a type, for [`Collectives::start`](super::Collectives::start).
 /// The methods of the messenger that wait say what each one does.
 #[derive(Debug)]
 pub struct Request<'a, T> {
@@ -47,7 +47,7 @@ impl Lens<'_> {
 }
 
 impl Request<'static, u8> {
-    /// See [`Messenger::barrier`](crate::active::Messenger::barrier).
+    /// See [`Collectives::barrier`](super::Collectives::barrier).
     pub fn barrier() -> Self {
         Self::about(Collective::Barrier, 0)
     }
@@ -71,12 +71,12 @@ impl<'a, T: Value> Request<'a, T> {
         self
     }
 
-    /// See [`Messenger::broadcast`](crate::active::Messenger::broadcast).
+    /// See [`Collectives::broadcast`](super::Collectives::broadcast).
     pub fn broadcast(root: usize, values: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Broadcast, root).into(values)
     }
 
-    /// See [`Messenger::gather`](crate::active::Messenger::gather).
+    /// See [`Collectives::gather`](super::Collectives::gather).
     pub fn gather(
         root: usize,
         own: impl Into<ReadValues<'a, T>>,
@@ -85,7 +85,7 @@ impl<'a, T: Value> Request<'a, T> {
         Self::about(Collective::Gather, root).from(own).into(all)
     }
 
-    /// See [`Messenger::scatter`](crate::active::Messenger::scatter).
+    /// See [`Collectives::scatter`](super::Collectives::scatter).
     pub fn scatter(
         root: usize,
         all: impl Into<ReadValues<'a, T>>,
@@ -94,12 +94,12 @@ impl<'a, T: Value> Request<'a, T> {
         Self::about(Collective::Scatter, root).from(all).into(own)
     }
 
-    /// See [`Messenger::allgather`](crate::active::Messenger::allgather).
+    /// See [`Collectives::allgather`](super::Collectives::allgather).
     pub fn allgather(own: impl Into<ReadValues<'a, T>>, all: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Allgather, 0).from(own).into(all)
     }
 
-    /// See [`Messenger::alltoall`](crate::active::Messenger::alltoall).
+    /// See [`Collectives::alltoall`](super::Collectives::alltoall).
     pub fn alltoall(out: impl Into<ReadValues<'a, T>>, come: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Alltoall, 0).from(out).into(come)
     }
@@ -124,22 +124,22 @@ impl<'a, T: Summand> Request<'a, T> {
         self.into(values)
     }
 
-    /// See [`Messenger::reduce`](crate::active::Messenger::reduce).
+    /// See [`Collectives::reduce`](super::Collectives::reduce).
     pub fn reduce(root: usize, combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Reduce, root).combines(combine, values)
     }
 
-    /// See [`Messenger::allreduce`](crate::active::Messenger::allreduce).
+    /// See [`Collectives::allreduce`](super::Collectives::allreduce).
     pub fn allreduce(combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Allreduce, 0).combines(combine, values)
     }
 
-    /// See [`Messenger::scan`](crate::active::Messenger::scan).
+    /// See [`Collectives::scan`](super::Collectives::scan).
     pub fn scan(combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::Scan, 0).combines(combine, values)
     }
 
-    /// See [`Messenger::reduce_scatter`](crate::active::Messenger::reduce_scatter).
+    /// See [`Collectives::reduce_scatter`](super::Collectives::reduce_scatter).
     pub fn reduce_scatter(combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
         Self::about(Collective::ReduceScatter, 0).combines(combine, values)
     }

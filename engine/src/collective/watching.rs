@@ -1,4 +1,5 @@
 //! Groups that are watched: they adapt, or are recorded.
+use super::calls::Collectives;
 use super::group::{Group, GroupError, NO_GROUP};
 use super::recorder::{CALLS_MAX, RecordedCall, Recorder};
 use super::request::Request;
@@ -9,7 +10,7 @@ use ayre_proto::collective::forecast::FORECAST_MAX;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 
-impl<S> Messenger<S> {
+impl<S> Collectives<'_, S> {
     /// Lets a group choose its schedules by what its links are loaded with, and tell its members
     /// so with every so many calls; none: as usual again. Waits until all members have called this,
     /// with the same number. From then on all members wait for a collective, or none does.
@@ -17,7 +18,7 @@ impl<S> Messenger<S> {
     /// A collective of which the program has fixed the schedule is done by that.
     ///
     /// # Errors
-    /// As [`Messenger::barrier`]; a group that adapts has up to 64 members.
+    /// As [`Collectives::barrier`]; a group that adapts has up to 64 members.
     // spec: COLL-17
     pub fn adapt(
         &mut self,
@@ -25,8 +26,8 @@ impl<S> Messenger<S> {
         group: Group,
         every: Option<NonZeroU32>,
     ) -> Result<(), GroupError> {
-        self.take_rows(state, group)?;
-        let at = self.groups().state(group)?;
+        self.0.take_rows(state, group)?;
+        let at = self.0.groups().state(group)?;
         let place = at.member.place();
         if every.is_some() && place.members > FORECAST_MAX {
             return Err(GroupError::Invalid("a group that adapts has up to 64 members"));
@@ -34,14 +35,73 @@ impl<S> Messenger<S> {
         let has_adaptive = at.watch_mut().set_adaptive(every, place);
         at.unwatch();
         if has_adaptive {
-            self.look_at_links(group);
-            self.watch(group)?.learn();
-            self.send_row(group)?;
-            self.take_rows(state, group)?;
+            self.0.look_at_links(group);
+            self.0.watch(group)?.learn();
+            self.0.send_row(group)?;
+            self.0.take_rows(state, group)?;
         }
         Ok(())
     }
 
+    /// Records the last calls of a group, so many of them, from now on; none: no longer. Only calls
+    /// that wait, and end well. It is this member's own affair.
+    ///
+    /// # Errors
+    /// [`GroupError::Invalid`].
+    // spec: COLL-18
+    pub fn record(&mut self, group: Group, calls: usize) -> Result<(), GroupError> {
+        if calls > CALLS_MAX {
+            return Err(GroupError::Invalid("a recording has up to 2^24 calls"));
+        }
+        let now = self.0.out.port.clock.now();
+        let at = self.0.groups().state(group)?;
+        let members = at.member.members.len();
+        at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members, now));
+        at.unwatch();
+        self.0.look_at_links(group);
+        Ok(())
+    }
+
+    /// What was recorded of a group, from the oldest call on.
+    // spec: COLL-18
+    pub fn recording(&self, group: Group) -> impl Iterator<Item = RecordedCall<'_>> {
+        let groups: &Groups = self.0.features.as_ref();
+        let at = groups.states.get(group.index);
+        let watch = at.and_then(|at| at.watch.as_deref());
+        watch.and_then(|watch| watch.recorder.as_ref()).into_iter().flat_map(Recorder::calls)
+    }
+
+    /// Writes what was recorded of a group as text, for `ayre study`.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    // spec: COLL-18
+    pub fn write_recording(&self, group: Group, into: &mut impl Write) -> io::Result<()> {
+        let groups: &Groups = self.0.features.as_ref();
+        let Some(at) = groups.states.get(group.index) else { return Ok(()) };
+        let (own, members) = (at.member.own, at.member.members.len());
+        let others: Vec<_> = (0..members).filter(|to| *to != own).collect();
+        writeln!(into, "# ayre recording 1: member {own} of {members}; ns, bytes, frames")?;
+        write!(into, "number\tbegin_ns\ttime_ns\tcollective\tschedule\tbytes")?;
+        for name in ["sent", "waiting", "round_trip_ns"] {
+            others.iter().try_for_each(|to| write!(into, "\t{name}:{own}>{to}"))?;
+        }
+        writeln!(into)?;
+        for call in self.recording(group) {
+            let RecordedCall { number, begin_ns, time_ns, collective, schedule, bytes, links } =
+                call;
+            write!(into, "{number}\t{begin_ns}\t{time_ns}\t{collective:?}\t{schedule:?}\t{bytes}")?;
+            let uses = || others.iter().map(|to| links[*to]);
+            uses().try_for_each(|link| write!(into, "\t{}", link.sent))?;
+            uses().try_for_each(|link| write!(into, "\t{}", link.waiting))?;
+            uses().try_for_each(|link| write!(into, "\t{}", link.round_trip_ns))?;
+            writeln!(into)?;
+        }
+        into.flush()
+    }
+}
+
+impl<S> Messenger<S> {
     #[inline]
     pub(super) fn is_watched(&self, group: Group) -> bool {
         let groups: &Groups = self.features.as_ref();
@@ -94,7 +154,7 @@ impl<S> Messenger<S> {
         let row = self.watch(group)?.row(place.member);
         let all = vec![0; row.len() * place.members];
         let request = Request::<u32>::allgather(row, all);
-        let begun = self.start(group, request)?;
+        let begun = self.collectives().start(group, request)?;
         self.watch(group)?.set_exchange(begun);
         Ok(())
     }
@@ -103,65 +163,8 @@ impl<S> Messenger<S> {
     fn take_rows(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
         let watch = self.groups().state(group)?.watch.as_deref_mut();
         let Some(begun) = watch.and_then(Watch::take_exchange) else { return Ok(()) };
-        let rows = self.finish(state, begun)?;
+        let rows = self.collectives().finish(state, begun)?;
         self.watch(group)?.learn_rows(&rows);
         Ok(())
-    }
-
-    /// Records the last calls of a group, so many of them, from now on; none: no longer. Only calls
-    /// that wait, and end well. It is this member's own affair.
-    ///
-    /// # Errors
-    /// [`GroupError::Invalid`].
-    // spec: COLL-18
-    pub fn record(&mut self, group: Group, calls: usize) -> Result<(), GroupError> {
-        if calls > CALLS_MAX {
-            return Err(GroupError::Invalid("a recording has up to 2^24 calls"));
-        }
-        let now = self.out.port.clock.now();
-        let at = self.groups().state(group)?;
-        let members = at.member.members.len();
-        at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members, now));
-        at.unwatch();
-        self.look_at_links(group);
-        Ok(())
-    }
-
-    /// What was recorded of a group, from the oldest call on.
-    // spec: COLL-18
-    pub fn recording(&self, group: Group) -> impl Iterator<Item = RecordedCall<'_>> {
-        let groups: &Groups = self.features.as_ref();
-        let at = groups.states.get(group.index);
-        let watch = at.and_then(|at| at.watch.as_deref());
-        watch.and_then(|watch| watch.recorder.as_ref()).into_iter().flat_map(Recorder::calls)
-    }
-
-    /// Writes what was recorded of a group as text, for `ayre study`.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    // spec: COLL-18
-    pub fn write_recording(&self, group: Group, into: &mut impl Write) -> io::Result<()> {
-        let groups: &Groups = self.features.as_ref();
-        let Some(at) = groups.states.get(group.index) else { return Ok(()) };
-        let (own, members) = (at.member.own, at.member.members.len());
-        let others: Vec<_> = (0..members).filter(|to| *to != own).collect();
-        writeln!(into, "# ayre recording 1: member {own} of {members}; ns, bytes, frames")?;
-        write!(into, "number\tbegin_ns\ttime_ns\tcollective\tschedule\tbytes")?;
-        for name in ["sent", "waiting", "round_trip_ns"] {
-            others.iter().try_for_each(|to| write!(into, "\t{name}:{own}>{to}"))?;
-        }
-        writeln!(into)?;
-        for call in self.recording(group) {
-            let RecordedCall { number, begin_ns, time_ns, collective, schedule, bytes, links } =
-                call;
-            write!(into, "{number}\t{begin_ns}\t{time_ns}\t{collective:?}\t{schedule:?}\t{bytes}")?;
-            let uses = || others.iter().map(|to| links[*to]);
-            uses().try_for_each(|link| write!(into, "\t{}", link.sent))?;
-            uses().try_for_each(|link| write!(into, "\t{}", link.waiting))?;
-            uses().try_for_each(|link| write!(into, "\t{}", link.round_trip_ns))?;
-            writeln!(into)?;
-        }
-        into.flush()
     }
 }

@@ -11,6 +11,7 @@ use crate::error::SetupError;
 use ayre_proto::active::{NAME_MAX, id_of};
 use ayre_proto::group::{Answer, Group, Guest, Member, Options, Refusal};
 use ayre_proto::units::PeerId;
+use std::fmt;
 
 /// A membership of a messenger in a group.
 // spec: GRP-2
@@ -86,7 +87,24 @@ impl MulticastError {
     }
 }
 
+/// The multicast groups of a [`Messenger`], which [`Messenger::multicast`] returns.
+pub struct Multicast<'a, S>(&'a mut Messenger<S>);
+
+impl<S> fmt::Debug for Multicast<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Multicast").field(&self.0).finish()
+    }
+}
+
 impl<S> Messenger<S> {
+    /// Returns the view through which this process joins groups and sends to their members.
+    #[inline]
+    pub const fn multicast(&mut self) -> Multicast<'_, S> {
+        Multicast(self)
+    }
+}
+
+impl<S> Multicast<'_, S> {
     /// Founds a group, whose only member is this process. Others join through any member, or have
     /// messages sent by one. All of them must know each other by the same numbers, as the processes
     /// of a job do. `on_change` runs where members come and go.
@@ -101,9 +119,9 @@ impl<S> Messenger<S> {
         options: MulticastOptions,
         on_change: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, SetupError> {
-        let (id, options) = (self.new_club(name)?, options.checked()?);
-        let me = self.out.found_club(id, options);
-        self.watchers().push(me, on_change);
+        let (id, options) = (self.0.new_club(name)?, options.checked()?);
+        let me = self.0.out.found_club(id, options);
+        self.0.watchers().push(me, on_change);
         Ok(Membership(me))
     }
 
@@ -113,7 +131,7 @@ impl<S> Messenger<S> {
     ///
     /// # Errors
     /// [`MulticastError::Refused`]; [`MulticastError::Unreachable`];
-    /// [`MulticastError::Invalid`] as for [`Messenger::found`].
+    /// [`MulticastError::Invalid`] as for [`Multicast::found`].
     // spec: GRP-4, GRP-24
     pub fn join(
         &mut self,
@@ -125,17 +143,17 @@ impl<S> Messenger<S> {
     ) -> Result<Membership, MulticastError> {
         let group = self.begin_join(name, door, options, on_change)?;
         let mut is_cut_off = false;
-        self.wait_until(state, |messenger| match messenger.out.clubs().find(group.0) {
+        self.0.wait_until(state, |messenger| match messenger.out.clubs().find(group.0) {
             Some(club) if !club.machine.is_in() => {
                 is_cut_off = club.machine.view().number() > 0;
                 false
             }
             _ => true,
         });
-        if self.out.clubs().find(group.0).is_some() {
+        if self.0.out.clubs().find(group.0).is_some() {
             return Ok(group);
         }
-        let is_refused = self.out.port.is_alive(door) && !is_cut_off;
+        let is_refused = self.0.out.port.is_alive(door) && !is_cut_off;
         let why = if is_refused { MulticastError::Refused } else { MulticastError::Unreachable };
         Err(why(door))
     }
@@ -145,7 +163,7 @@ impl<S> Messenger<S> {
     /// none.
     ///
     /// # Errors
-    /// [`MulticastError::Unreachable`]; [`MulticastError::Invalid`] as for [`Messenger::found`].
+    /// [`MulticastError::Unreachable`]; [`MulticastError::Invalid`] as for [`Multicast::found`].
     // spec: GRP-4, GRP-24
     pub fn begin_join(
         &mut self,
@@ -155,13 +173,13 @@ impl<S> Messenger<S> {
         on_change: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, MulticastError> {
         let invalid = |_| MulticastError::Invalid("a name, or bounds");
-        let id = self.new_club(name).map_err(invalid)?;
+        let id = self.0.new_club(name).map_err(invalid)?;
         let options = options.checked().map_err(invalid)?;
-        if !self.out.port.is_alive(door) || door == self.out.port.id {
+        if !self.0.out.port.is_alive(door) || door == self.0.out.port.id {
             return Err(MulticastError::Unreachable(door));
         }
-        let me = self.out.join_club(id, member_at(door), options);
-        self.watchers().push(me, on_change);
+        let me = self.0.out.join_club(id, member_at(door), options);
+        self.0.watchers().push(me, on_change);
         Ok(Membership(me))
     }
 
@@ -171,7 +189,7 @@ impl<S> Messenger<S> {
     /// # Errors
     /// [`MulticastError::NoMember`], [`MulticastError::TooLong`].
     // spec: GRP-7, GRP-8, GRP-9
-    pub fn multicast<const N: usize>(
+    pub fn send<const N: usize>(
         &mut self,
         state: &mut S,
         group: Membership,
@@ -180,45 +198,30 @@ impl<S> Messenger<S> {
         payload: &[u8],
     ) -> Result<(), MulticastError> {
         let said = Said::new(handler, arguments, payload)?;
-        let sent = match self.out.send_to_group(group, &said) {
-            Err(MulticastError::Busy) => self.send_when_free(state, group, &said),
+        let sent = match self.0.out.send_to_group(group, &said) {
+            Err(MulticastError::Busy) => self.0.send_when_free(state, group, &said),
             sent => sent,
         };
         if sent? {
-            self.run_own(state, said.id, (said.arguments.as_flattened(), said.payload));
+            self.0.run_own(state, said.id, (said.arguments.as_flattened(), said.payload));
         }
-        self.run_due(state);
+        self.0.run_due(state);
         Ok(())
-    }
-
-    #[inline(never)]
-    fn send_when_free<const N: usize>(
-        &mut self,
-        state: &mut S,
-        group: Membership,
-        said: &Said<'_, N>,
-    ) -> Result<bool, MulticastError> {
-        let mut sent = Err(MulticastError::Busy);
-        self.wait_until(state, |messenger| {
-            sent = messenger.out.send_to_group(group, said);
-            sent != Err(MulticastError::Busy)
-        });
-        sent
     }
 
     /// The same where there is room, or nothing. Runs no handler.
     ///
     /// # Errors
-    /// [`MulticastError::Busy`]; as [`Messenger::multicast`].
+    /// [`MulticastError::Busy`]; as [`Multicast::send`].
     // spec: GRP-20
-    pub fn try_multicast<const N: usize>(
+    pub fn try_send<const N: usize>(
         &mut self,
         group: Membership,
         handler: Handler<N>,
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        self.out.send_to_group_later(group, handler, arguments, payload)
+        self.0.out.send_to_group_later(group, handler, arguments, payload)
     }
 
     /// Has a member, the door, send a message to all members of its group: for a process that is
@@ -228,7 +231,7 @@ impl<S> Messenger<S> {
     /// [`MulticastError::Refused`], with nothing done; [`MulticastError::Unknown`];
     /// [`MulticastError::Unreachable`], [`MulticastError::TooLong`].
     // spec: GRP-11
-    pub fn multicast_through<const N: usize>(
+    pub fn send_through<const N: usize>(
         &mut self,
         state: &mut S,
         (name, door): (&str, PeerId),
@@ -237,16 +240,16 @@ impl<S> Messenger<S> {
         payload: &[u8],
     ) -> Result<(), MulticastError> {
         let said = Said::new(handler, arguments, payload)?;
-        if !self.out.port.is_alive(door) || door == self.out.port.id {
+        if !self.0.out.port.is_alive(door) || door == self.0.out.port.id {
             return Err(MulticastError::Unreachable(door));
         }
-        self.out.visit(id_of(name), member_at(door), &said.content());
+        self.0.out.visit(id_of(name), member_at(door), &said.content());
         let mut answer = None;
-        self.wait_until(state, |messenger| {
+        self.0.wait_until(state, |messenger| {
             answer = messenger.out.clubs().visit.as_ref().and_then(|visit| visit.answer);
             answer.is_some()
         });
-        self.out.clubs().visit = None;
+        self.0.out.clubs().visit = None;
         match answer {
             Some(Answer::Done) => Ok(()),
             Some(Answer::Refused) => Err(MulticastError::Refused(door)),
@@ -262,13 +265,13 @@ impl<S> Messenger<S> {
     // spec: GRP-5
     pub fn leave(&mut self, state: &mut S, group: Membership) -> Result<(), MulticastError> {
         let mut left = Err(MulticastError::Busy);
-        self.wait_until(state, |messenger| {
-            left = messenger.begin_leave(group);
+        self.0.wait_until(state, |messenger| {
+            left = messenger.multicast().begin_leave(group);
             left != Err(MulticastError::Busy)
         });
         left?;
-        self.run_due(state);
-        self.wait_until(state, |messenger| messenger.out.clubs().find(group.0).is_none());
+        self.0.run_due(state);
+        self.0.wait_until(state, |messenger| messenger.out.clubs().find(group.0).is_none());
         Ok(())
     }
 
@@ -279,16 +282,33 @@ impl<S> Messenger<S> {
     /// [`MulticastError::Busy`], with nothing done; [`MulticastError::NoMember`].
     // spec: GRP-5
     pub fn begin_leave(&mut self, group: Membership) -> Result<(), MulticastError> {
-        self.out.stir();
-        let left = self.out.with_club(group.0, |machine, causes| machine.leave(causes));
+        self.0.out.stir();
+        let left = self.0.out.with_club(group.0, |machine, causes| machine.leave(causes));
         left.unwrap_or(Err(Refusal::Outside)).map_err(MulticastError::of)
     }
 
     /// The members as this process knows them, the one that has been in longest first; none where
     /// it is no member.
     pub fn members(&mut self, group: Membership) -> Vec<PeerId> {
-        let club = self.out.clubs().find(group.0);
+        let club = self.0.out.clubs().find(group.0);
         club.map_or(Vec::new(), |club| club.machine.view().members().map(port_of).collect())
+    }
+}
+
+impl<S> Messenger<S> {
+    #[inline(never)]
+    fn send_when_free<const N: usize>(
+        &mut self,
+        state: &mut S,
+        group: Membership,
+        said: &Said<'_, N>,
+    ) -> Result<bool, MulticastError> {
+        let mut sent = Err(MulticastError::Busy);
+        self.wait_until(state, |messenger| {
+            sent = messenger.out.send_to_group(group, said);
+            sent != Err(MulticastError::Busy)
+        });
+        sent
     }
 
     fn new_club(&mut self, name: &str) -> Result<u32, SetupError> {
@@ -307,7 +327,7 @@ impl Call<'_> {
     /// Sends a message to all members of a group that this process is in, where there is room.
     ///
     /// # Errors
-    /// As [`Messenger::try_multicast`].
+    /// As [`Multicast::try_send`].
     pub fn multicast<const N: usize>(
         &mut self,
         group: Membership,

@@ -11,13 +11,13 @@
 //! let (mut seen, options) = (Vec::new(), MulticastOptions::new());
 //! let mut prices = None;
 //! if messenger.port().rank() == 0 {
-//!     prices = Some(messenger.found("prices", options, |_, _| ())?);
+//!     prices = Some(messenger.multicast().found("prices", options, |_, _| ())?);
 //! }
 //! messenger.sync(&mut seen)?; // it is there, and can be joined
 //! let prices = match (prices, messenger.port().peer(0)) {
 //!     (Some(prices), _) => prices,
 //!     (None, Some(founder)) => {
-//!         messenger.join(&mut seen, "prices", founder, options, |_, change| {
+//!         messenger.multicast().join(&mut seen, "prices", founder, options, |_, change| {
 //!             if let Change::View { members, .. } = change {
 //!                 println!("we are {} now", members.len());
 //!             }
@@ -25,9 +25,9 @@
 //!     }
 //!     _ => return Err("no job".into()),
 //! };
-//! messenger.multicast(&mut seen, prices, price, [42], &[])?;
+//! messenger.multicast().send(&mut seen, prices, price, [42], &[])?;
 //! messenger.serve_while(&mut seen, |seen| seen.is_empty())?; // its own messages come, too
-//! messenger.leave(&mut seen, prices)?;
+//! messenger.multicast().leave(&mut seen, prices)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -58,7 +58,7 @@ mod shared_log;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use calls::{Membership, MulticastError, MulticastOptions};
+pub use calls::{Membership, Multicast, MulticastError, MulticastOptions};
 pub use due::Change;
 pub(crate) use due::Watchers;
 pub(crate) use member::GroupMembers;

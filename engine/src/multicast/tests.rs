@@ -55,7 +55,7 @@ impl Trio {
     fn new() -> Self {
         let mut members: Vec<_> = connected(3).into_iter().map(messenger).collect();
         let options = MulticastOptions::new();
-        let founded = members[0].found(NAME, options, |_, _| ()).expect("a new name");
+        let founded = members[0].multicast().found(NAME, options, |_, _| ()).expect("a new name");
         let mut trio = Self {
             members: Vec::new(),
             groups: vec![founded],
@@ -66,7 +66,8 @@ impl Trio {
         trio.members = members;
         for mut member in joining {
             let join = std::thread::spawn(move || {
-                let joined = member.join(&mut vec![], NAME, PeerId(0), options, |_, _| ());
+                let joined =
+                    member.multicast().join(&mut vec![], NAME, PeerId(0), options, |_, _| ());
                 (member, joined.expect("there is room"))
             });
             while !join.is_finished() {
@@ -77,7 +78,7 @@ impl Trio {
             trio.groups.push(group);
         }
         // It begins to read when it has got a message otherwise.
-        trio.members[0].try_multicast(founded, trio.hear, [0], &[]).expect("there is room");
+        trio.members[0].multicast().try_send(founded, trio.hear, [0], &[]).expect("there is room");
         while !trio.members[0].out.clubs().list[0].board.as_ref().is_some_and(|one| one.is_read()) {
             trio.poll(0..3);
         }
@@ -105,7 +106,7 @@ impl Trio {
     /// A message of one's own: its payload follows from its number and length.
     fn send(&mut self, from: usize, number: u64, len: usize) -> Result<(), MulticastError> {
         let payload = payload(number, len);
-        self.members[from].try_multicast(self.groups[from], self.hear, [number], &payload)
+        self.members[from].multicast().try_send(self.groups[from], self.hear, [number], &payload)
     }
 }
 
@@ -128,7 +129,7 @@ fn messages_of_all_lengths_are_delivered_by_the_shared_log() {
             // It runs here before it returns.
             let (group, hear) = (trio.groups[0], trio.hear);
             let (root, seen) = (&mut trio.members[0], &mut trio.seen[0]);
-            let sent = root.multicast(seen, group, hear, [number], &payload(number, len));
+            let sent = root.multicast().send(seen, group, hear, [number], &payload(number, len));
             sent.expect("a member");
             assert_eq!(trio.seen[0].len(), count + 1);
         } else {
@@ -215,7 +216,7 @@ fn a_root_that_writes_a_malformed_shared_log_is_excluded() {
 fn a_member_that_reads_no_answers_is_disconnected() {
     let mut ports = connected(2).into_iter().map(messenger);
     let (mut far, _liar) = (ports.next().expect("one"), ports.next().expect("another"));
-    far.found(NAME, MulticastOptions::new(), |_, _| ()).expect("a new name");
+    far.multicast().found(NAME, MulticastOptions::new(), |_, _| ()).expect("a new name");
     let liar = PeerId(1);
     let ask = Message::<()>::Join(Options { window: 1, requests: 1 });
     let names = [Member(1 | 5 << 10).0, member_at(PeerId(0)).0].map(u32::to_le_bytes);

@@ -1,14 +1,15 @@
 //! Streams, as programs call them.
 use super::effects::{Flow, Input, Registered, Stage};
 use super::laid::Laid;
-use super::state::Streams;
+use super::state::StreamTable;
 use crate::active::Messenger;
 use crate::error::SetupError;
 use ayre_proto::active::NAME_MAX;
 use ayre_proto::stream::{EntryAnswer, ITEM_MAX, StreamFailure};
 use ayre_proto::units::PeerId;
+use std::fmt;
 
-/// The source of a stream, which is to be [closed](Messenger::close).
+/// The source of a stream, which is to be [closed](Streams::close).
 #[must_use = "a stream ends when it is closed"]
 #[derive(Debug)]
 pub struct Stream {
@@ -46,7 +47,24 @@ pub enum PushError {
 
 crate::error::debug_is_display!(StreamError, PushError);
 
+/// The streams of a [`Messenger`], which [`Messenger::streams`] returns.
+pub struct Streams<'a, S>(pub(super) &'a mut Messenger<S>);
+
+impl<S> fmt::Debug for Streams<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Streams").field(&self.0).finish()
+    }
+}
+
 impl<S> Messenger<S> {
+    /// Returns the view through which this process registers stages, and opens and feeds streams.
+    #[inline]
+    pub const fn streams(&mut self) -> Streams<'_, S> {
+        Streams(self)
+    }
+}
+
+impl<S> Streams<'_, S> {
     /// Registers a stage. It is run in the calls that run handlers.
     ///
     /// # Errors
@@ -61,10 +79,10 @@ impl<S> Messenger<S> {
             return Err(SetupError::invalid("a stage's name has 1 to 64 bytes"));
         }
         let stage = Stage::named(name);
-        if self.streams().stages.iter().any(|registered| registered.id == stage.id) {
+        if self.0.stream_table().stages.iter().any(|registered| registered.id == stage.id) {
             return Err(SetupError::invalid("a stage of this name is registered"));
         }
-        self.streams().stages.push(Registered { id: stage.id, run: Box::new(run) });
+        self.0.stream_table().stages.push(Registered { id: stage.id, run: Box::new(run) });
         Ok(stage)
     }
 
@@ -74,9 +92,9 @@ impl<S> Messenger<S> {
     /// # Errors
     /// [`StreamError::Failed`] where there is no entry, the stream is fed already, or no room.
     // spec: PIPE-3, PIPE-5
-    pub fn open_stream(&mut self, state: &mut S, number: u32) -> Result<Stream, StreamError> {
-        let at = self.out.port.id;
-        let (streams, out) = self.streams_and_out();
+    pub fn open(&mut self, state: &mut S, number: u32) -> Result<Stream, StreamError> {
+        let at = self.0.out.port.id;
+        let (streams, out) = self.0.stream_table_and_out();
         let (place, _) = streams.with((state, out), |machine, _| machine.open(number));
         let place = place.map_err(|why| StreamError::Failed(StreamFailure { why, at }))?;
         streams.overs.remove(&number);
@@ -96,15 +114,15 @@ impl<S> Messenger<S> {
         item: impl Into<Vec<u8>>,
     ) -> Result<(), StreamError> {
         let item = item.into();
-        self.wait_until(state, |messenger| messenger.has_room(stream).unwrap_or(true));
-        self.has_room(stream)?;
-        self.put_in(state, stream, item)
+        self.0.wait_until(state, |messenger| messenger.has_room(stream).unwrap_or(true));
+        self.0.has_room(stream)?;
+        self.0.put_in(state, stream, item)
     }
 
     /// Pushes an item, or nothing. Runs no handler, but stages of this port.
     ///
     /// # Errors
-    /// [`PushError::Busy`] with nothing done; else as [`Messenger::push`].
+    /// [`PushError::Busy`] with nothing done; else as [`Streams::push`].
     // spec: PIPE-9, PIPE-19
     pub fn try_push(
         &mut self,
@@ -112,17 +130,52 @@ impl<S> Messenger<S> {
         stream: &Stream,
         item: impl Into<Vec<u8>>,
     ) -> Result<(), PushError> {
-        if !self.has_room(stream)? {
+        if !self.0.has_room(stream)? {
             return Err(PushError::Busy);
         }
-        Ok(self.put_in(state, stream, item.into())?)
+        Ok(self.0.put_in(state, stream, item.into())?)
     }
 
+    /// Ends a stream behind its last item, and waits until its sink has heard of it, running
+    /// handlers and stages.
+    ///
+    /// # Errors
+    /// [`StreamError::Failed`]: something has not come to the sink, or not all.
+    // spec: PIPE-13
+    pub fn close(&mut self, state: &mut S, stream: Stream) -> Result<(), StreamError> {
+        let (streams, out) = self.0.stream_table_and_out();
+        if !streams.overs.contains_key(&stream.number) {
+            streams.with((&mut *state, &mut *out), |machine, _| machine.close(stream.place));
+            streams.advance(state, out);
+        }
+        let number = stream.number;
+        self.0.wait_until(state, |messenger| messenger.stream_table().overs.contains_key(&number));
+        let ended = self.0.stream_table().overs.remove(&number).unwrap_or(Ok(()));
+        self.0.forget_laid(stream.laid, ended.is_ok());
+        ended.map_err(StreamError::Failed)
+    }
+
+    /// Gives a stream up: all its stages hear that it was cancelled.
+    // spec: PIPE-14
+    pub fn cancel(&mut self, state: &mut S, stream: Stream) {
+        let (streams, out) = self.0.stream_table_and_out();
+        if streams.overs.remove(&stream.number).is_none() {
+            streams.with((&mut *state, &mut *out), |machine, side| {
+                machine.cancel(stream.place, side);
+            });
+            streams.overs.remove(&stream.number);
+            streams.advance(state, out);
+        }
+        self.0.forget_laid(stream.laid, false);
+    }
+}
+
+impl<S> Messenger<S> {
     fn put_in(&mut self, state: &mut S, stream: &Stream, item: Vec<u8>) -> Result<(), StreamError> {
         if item.len() > ITEM_MAX {
             return Err(StreamError::TooLong);
         }
-        let (streams, out) = self.streams_and_out();
+        let (streams, out) = self.stream_table_and_out();
         streams.with((&mut *state, &mut *out), |machine, side| {
             let emitted = &mut side.queue(stream.place).emitted;
             debug_assert!(emitted.is_empty(), "there is room for one item");
@@ -133,42 +186,9 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// Ends a stream behind its last item, and waits until its sink has heard of it, running
-    /// handlers and stages.
-    ///
-    /// # Errors
-    /// [`StreamError::Failed`]: something has not come to the sink, or not all.
-    // spec: PIPE-13
-    pub fn close(&mut self, state: &mut S, stream: Stream) -> Result<(), StreamError> {
-        let (streams, out) = self.streams_and_out();
-        if !streams.overs.contains_key(&stream.number) {
-            streams.with((&mut *state, &mut *out), |machine, _| machine.close(stream.place));
-            streams.advance(state, out);
-        }
-        let number = stream.number;
-        self.wait_until(state, |messenger| messenger.streams().overs.contains_key(&number));
-        let ended = self.streams().overs.remove(&number).unwrap_or(Ok(()));
-        self.forget_laid(stream.laid, ended.is_ok());
-        ended.map_err(StreamError::Failed)
-    }
-
-    /// Gives a stream up: all its stages hear that it was cancelled.
-    // spec: PIPE-14
-    pub fn cancel(&mut self, state: &mut S, stream: Stream) {
-        let (streams, out) = self.streams_and_out();
-        if streams.overs.remove(&stream.number).is_none() {
-            streams.with((&mut *state, &mut *out), |machine, side| {
-                machine.cancel(stream.place, side);
-            });
-            streams.overs.remove(&stream.number);
-            streams.advance(state, out);
-        }
-        self.forget_laid(stream.laid, false);
-    }
-
     /// Whether a stream takes an item, unless it has ended.
     fn has_room(&self, stream: &Stream) -> Result<bool, StreamError> {
-        let streams: &Streams<S> = self.features.as_ref();
+        let streams: &StreamTable<S> = self.features.as_ref();
         match streams.overs.get(&stream.number) {
             Some(Err(failure)) => Err(StreamError::Failed(*failure)),
             _ => Ok(streams.is_clear(stream.place)),

@@ -1,5 +1,5 @@
 //! Taking what peers say of streams, and their items.
-use super::state::Streams;
+use super::state::StreamTable;
 use crate::active::outgoing::Outgoing;
 use crate::active::{Extension, LongHead, Messenger};
 use ayre_proto::lane::Malformed;
@@ -10,7 +10,7 @@ use ayre_proto::units::PeerId;
 // spec: PIPE-17
 const OWED_MAX: usize = 16_384;
 
-impl<S> Extension<S> for Streams<S> {
+impl<S> Extension<S> for StreamTable<S> {
     fn takes(tag: u32) -> bool {
         matches!(tag, ITEM | STREAM)
     }
@@ -23,7 +23,7 @@ impl<S> Extension<S> for Streams<S> {
         (source, tag): (PeerId, u32),
         len: usize,
     ) -> Result<usize, Malformed> {
-        messenger.streams().met(source, true);
+        messenger.stream_table().met(source, true);
         let bytes = &messenger.buffer[..len];
         let taken = match bytes.split_first_chunk() {
             Some((number, item)) if tag == ITEM => {
@@ -39,7 +39,7 @@ impl<S> Extension<S> for Streams<S> {
             0
         });
         // Not before: this may be the last that one says who has gone.
-        let (streams, out) = messenger.streams_and_out();
+        let (streams, out) = messenger.stream_table_and_out();
         Ok(ran + streams.bury(state, out))
     }
 
@@ -61,7 +61,7 @@ impl<S> Extension<S> for Streams<S> {
 
     #[inline(always)]
     fn advance(messenger: &mut Messenger<S>, state: &mut S) -> usize {
-        let (streams, out) = messenger.streams_and_out();
+        let (streams, out) = messenger.stream_table_and_out();
         if streams.is_due(out) { streams.advance(state, out) } else { 0 }
     }
 
@@ -71,19 +71,19 @@ impl<S> Extension<S> for Streams<S> {
     }
 
     fn on_death(messenger: &mut Messenger<S>, peer: PeerId) {
-        messenger.streams().on_death(peer);
+        messenger.stream_table().on_death(peer);
     }
 }
 
 impl<S> Messenger<S> {
     #[inline(always)]
-    pub(super) fn streams(&mut self) -> &mut Streams<S> {
+    pub(super) fn stream_table(&mut self) -> &mut StreamTable<S> {
         self.features.as_mut()
     }
 
     /// The streams, and the way out.
     #[inline(always)]
-    pub(super) fn streams_and_out(&mut self) -> (&mut Streams<S>, &mut Outgoing) {
+    pub(super) fn stream_table_and_out(&mut self) -> (&mut StreamTable<S>, &mut Outgoing) {
         (self.features.as_mut(), &mut self.out)
     }
 
@@ -97,7 +97,7 @@ impl<S> Messenger<S> {
         item: Vec<u8>,
     ) -> Result<usize, Malformed> {
         debug_assert!(item.len() <= ITEM_MAX, "a longer one is refused before");
-        let (streams, out) = self.streams_and_out();
+        let (streams, out) = self.stream_table_and_out();
         let taken = streams.with((&mut *state, &mut *out), |machine, side| {
             if let Some(place) = machine.on_item(source, number, weight(item.len()))? {
                 side.queue(place).arrived.push_back(item);
@@ -116,9 +116,9 @@ impl<S> Messenger<S> {
         message: Message,
     ) -> Result<usize, Malformed> {
         if let Message::Answer { request, answer } = message {
-            return self.streams().on_answer(source, request, answer).map(|()| 0);
+            return self.stream_table().on_answer(source, request, answer).map(|()| 0);
         }
-        let (streams, out) = self.streams_and_out();
+        let (streams, out) = self.stream_table_and_out();
         let (taken, ran) = streams.with((&mut *state, &mut *out), |machine, side| {
             machine.on_message(source, message, side)
         });

@@ -1,5 +1,5 @@
 //! Forwarding directories, the own one and those of peers, and whole pipelines.
-use super::calls::{Stream, StreamError};
+use super::calls::{Stream, StreamError, Streams};
 use super::effects::Stage;
 use super::laid::Laid;
 use super::state::Asked;
@@ -65,11 +65,11 @@ impl Hop {
     }
 }
 
-impl<S> Messenger<S> {
+impl<S> Streams<'_, S> {
     /// Whether peers may set and clear entries here: they may, until this says otherwise.
     // spec: PIPE-6
     pub fn let_peers_set_entries(&mut self, may: bool) {
-        self.streams().let_peers_set(may);
+        self.0.stream_table().let_peers_set(may);
     }
 
     /// Sets or replaces an entry of a port's directory, and waits for the answer, running handlers
@@ -86,10 +86,10 @@ impl<S> Messenger<S> {
         entry: Entry,
     ) -> Result<(), StreamError> {
         let entry = entry.entry;
-        if at != self.out.port.id {
-            return self.ask(state, at, |request| Message::Set { request, name, entry });
+        if at != self.0.out.port.id {
+            return self.0.ask(state, at, |request| Message::Set { request, name, entry });
         }
-        let (streams, out) = self.streams_and_out();
+        let (streams, out) = self.0.stream_table_and_out();
         let (answer, _) = streams
             .with((&mut *state, &mut *out), |machine, side| machine.set(at, name, entry, side));
         streams.advance(state, out);
@@ -99,7 +99,7 @@ impl<S> Messenger<S> {
     /// Clears an entry of a port's directory, in the same way.
     ///
     /// # Errors
-    /// As [`Messenger::set_entry`].
+    /// As [`Streams::set_entry`].
     // spec: PIPE-6, PIPE-7
     pub fn clear_entry(
         &mut self,
@@ -107,11 +107,11 @@ impl<S> Messenger<S> {
         at: PeerId,
         name: StreamName,
     ) -> Result<(), StreamError> {
-        if at != self.out.port.id {
+        if at != self.0.out.port.id {
             let clear = |request| Message::Clear { request, name, if_unused: false };
-            return self.ask(state, at, clear);
+            return self.0.ask(state, at, clear);
         }
-        let (streams, out) = self.streams_and_out();
+        let (streams, out) = self.0.stream_table_and_out();
         let (answer, _) = streams
             .with((&mut *state, &mut *out), |machine, side| machine.unset(at, name, false, side));
         streams.advance(state, out);
@@ -122,12 +122,12 @@ impl<S> Messenger<S> {
     /// opens it. They go with it.
     ///
     /// # Errors
-    /// As [`Messenger::set_entry`], and [`StreamError::Failed`] where this port has no room.
+    /// As [`Streams::set_entry`], and [`StreamError::Failed`] where this port has no room.
     // spec: PIPE-1, PIPE-4
-    pub fn stream(&mut self, state: &mut S, hops: &[Hop]) -> Result<Stream, StreamError> {
-        let own = self.out.port.id;
+    pub fn lay(&mut self, state: &mut S, hops: &[Hop]) -> Result<Stream, StreamError> {
+        let own = self.0.out.port.id;
         let full = StreamError::Failed(StreamFailure { why: FailureReason::Full, at: own });
-        let mut laid = self.streams().take_numbers(hops.len() + 1).ok_or(full)?;
+        let mut laid = self.0.stream_table().take_numbers(hops.len() + 1).ok_or(full)?;
         debug_assert_eq!(laid.numbers().count(), hops.len() + 1, "one for each way");
         let number = |at: u16| u32::from(own.0) << 16 | u32::from(laid.first.wrapping_add(at));
         let first = number(0);
@@ -150,24 +150,26 @@ impl<S> Messenger<S> {
                 laid.entries.push((port, name));
             }
         }
-        match ended.and_then(|()| self.open_stream(state, first)) {
+        match ended.and_then(|()| self.open(state, first)) {
             Ok(stream) => Ok(Stream { laid, ..stream }),
             Err(error) => {
-                self.forget_laid(laid, false);
+                self.0.forget_laid(laid, false);
                 Err(error)
             }
         }
     }
+}
 
+impl<S> Messenger<S> {
     /// A stream is over: its numbers are free, and what was set where it has not got is cleared.
     // spec: PIPE-6
     pub(super) fn forget_laid(&mut self, laid: Laid, is_used: bool) {
-        self.streams().give_numbers(&laid);
+        self.stream_table().give_numbers(&laid);
         for (at, name) in laid.entries.into_iter().filter(|_| !is_used) {
             if at == self.out.port.id {
-                self.streams().clear_unused(name);
+                self.stream_table().clear_unused(name);
             } else if self.out.port.is_alive(at) {
-                let request = self.streams().request(at, Asked::Forgotten);
+                let request = self.stream_table().request(at, Asked::Forgotten);
                 let message = Message::Clear { request, name, if_unused: true };
                 self.out.owe_bytes(at, STREAM, &message.encode());
             }
@@ -185,12 +187,12 @@ impl<S> Messenger<S> {
         if !self.out.port.is_alive(at) {
             return Err(failed(FailureReason::Unreachable));
         }
-        let request = self.streams().request(at, Asked::Waits);
+        let request = self.stream_table().request(at, Asked::Waits);
         self.out.owe_bytes(at, STREAM, &message(request).encode());
         self.wait_until(state, |messenger| {
-            !messenger.streams().waits_for(request) || messenger.out.port.is_silent(at)
+            !messenger.stream_table().waits_for(request) || messenger.out.port.is_silent(at)
         });
-        let asked = self.streams().requests.remove(&request);
+        let asked = self.stream_table().requests.remove(&request);
         debug_assert!(asked.is_some(), "a request stays until its call takes it");
         match asked {
             Some((_, Asked::Answered(answer))) => judge(at, answer),

@@ -15,13 +15,13 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 3 -- program`
-//! let split = messenger.stage("split", |_: &mut Option<u64>, flow, input| {
+//! let split = messenger.streams().stage("split", |_: &mut Option<u64>, flow, input| {
 //!     if let Input::Item(line) = input {
 //!         line.split(|byte| *byte == b' ').for_each(|word| flow.emit(word));
 //!     }
 //! })?;
 //! let mut words = 0;
-//! let count = messenger.stage("count", move |all: &mut Option<u64>, _, input| match input {
+//! let count = messenger.streams().stage("count", move |all: &mut Option<u64>, _, input| match input {
 //!     Input::Item(_) => words += 1,
 //!     Input::End(_) => *all = Some(words),
 //! })?;
@@ -31,9 +31,9 @@
 //! match (messenger.port().rank(), peer(&mut messenger, 1), peer(&mut messenger, 2)) {
 //!     (0, Some(first), Some(second)) => {
 //!         let hops = [Hop::new(first, split), Hop::new(second, count)];
-//!         let stream = messenger.stream(&mut all, &hops)?;
-//!         messenger.push(&mut all, &stream, "four words of text")?;
-//!         messenger.close(&mut all, stream)?;
+//!         let stream = messenger.streams().lay(&mut all, &hops)?;
+//!         messenger.streams().push(&mut all, &stream, "four words of text")?;
+//!         messenger.streams().close(&mut all, stream)?;
 //!     }
 //!     (2, ..) => messenger.serve_while(&mut all, Option::is_none)?,
 //!     _ => {}
@@ -53,7 +53,7 @@ mod state;
 pub use ayre_proto::stream::{
     EntryAnswer, FailureReason, ITEM_MAX, StreamEnd, StreamFailure, StreamName,
 };
-pub use calls::{PushError, Stream, StreamError};
+pub use calls::{PushError, Stream, StreamError, Streams};
 pub use effects::{Flow, Input, Stage};
 pub use lay::{Entry, Hop};
-pub(crate) use state::Streams;
+pub(crate) use state::StreamTable;

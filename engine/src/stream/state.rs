@@ -18,7 +18,7 @@ pub(super) enum Asked {
 }
 
 /// The streams of a messenger.
-pub(crate) struct Streams<S> {
+pub(crate) struct StreamTable<S> {
     pub(super) stages: Vec<Registered<S>>,
     /// None until somebody speaks of streams.
     machine: Option<Box<Machine>>,
@@ -40,7 +40,7 @@ pub(crate) struct Streams<S> {
     peer_changes: u64,
 }
 
-impl<S> Default for Streams<S> {
+impl<S> Default for StreamTable<S> {
     fn default() -> Self {
         Self {
             stages: Vec::new(),
@@ -63,7 +63,7 @@ impl<S> Default for Streams<S> {
 // spec: PIPE-11
 const TURNS: usize = 64;
 
-impl<S> Streams<S> {
+impl<S> StreamTable<S> {
     /// Does something with the machine.
     pub(super) fn with<R>(
         &mut self,

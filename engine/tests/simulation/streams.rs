@@ -84,8 +84,8 @@ impl Run {
                     flow.emit(item);
                 }
             };
-            messenger.stage("pass", pass).expect("a new name");
-            messenger.stage("sink", sink).expect("a new name");
+            messenger.streams().stage("pass", pass).expect("a new name");
+            messenger.streams().stage("sink", sink).expect("a new name");
             Some(Member { messenger, seen: Seen::default(), sources: Vec::new() })
         });
         let mut run = Self { dice, simulation, members: members.collect() };
@@ -110,10 +110,10 @@ impl Run {
         for (owner, feeder, number, entry) in entries {
             let Member { messenger, seen, .. } = self.members[owner].as_mut().expect("all live");
             let name = StreamName { peer: id(feeder), number };
-            messenger.set_entry(seen, id(owner), name, entry).expect("there is room");
+            messenger.streams().set_entry(seen, id(owner), name, entry).expect("there is room");
         }
         let Member { messenger, seen, sources } = self.members[source].as_mut().expect("all live");
-        let stream = messenger.open_stream(seen, at(0)).expect("its entry is there");
+        let stream = messenger.streams().open(seen, at(0)).expect("its entry is there");
         sources.push(Source { stream, through, pushed: 0, has_failed: false });
     }
 
@@ -133,7 +133,7 @@ impl Run {
         let Source { stream, pushed, has_failed, .. } = &mut sources[number];
         let mut item = vec![0; len];
         fill(&mut item, at as u64, number as u64, *pushed);
-        match messenger.try_push(seen, stream, item) {
+        match messenger.streams().try_push(seen, stream, item) {
             Ok(()) => *pushed += 1,
             Err(PushError::Busy) => {}
             Err(PushError::Ended(StreamError::Failed(_))) => *has_failed = true,

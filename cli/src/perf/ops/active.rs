@@ -51,8 +51,8 @@ impl Talk {
             debug_assert!(answered.is_ok(), "the peer waits for it");
         })?;
         let sink = messenger.register("sink", |_: &mut u64, _, [], _| ())?;
-        let bulk = messenger.open_channel(1, ChannelOptions::new())?;
-        let urgent = messenger.open_channel(2, ChannelOptions::new().priority(7))?;
+        let bulk = messenger.channels().open(1, ChannelOptions::new())?;
+        let urgent = messenger.channels().open(2, ChannelOptions::new().priority(7))?;
         let mut ran = 0;
         messenger.sync(&mut ran)?;
         let (awaited, data) = (ran, Buffer::default());

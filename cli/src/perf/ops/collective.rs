@@ -25,7 +25,7 @@ impl Everybody {
     /// Joins the job with a port of its own. Collective.
     pub(crate) fn join() -> Result<Rc<RefCell<Self>>> {
         let mut messenger = Messenger::new(Port::join()?);
-        let all = messenger.group_of_all("all")?;
+        let all = messenger.collectives().group_of_all("all")?;
         Ok(Rc::new(RefCell::new(Self { messenger, all })))
     }
 }
@@ -50,9 +50,9 @@ impl Case for Together {
         let start = Instant::now();
         for _ in 0..iterations {
             if self.values.is_empty() {
-                messenger.barrier(&mut (), *all)?;
+                messenger.collectives().barrier(&mut (), *all)?;
             } else {
-                messenger.allreduce(&mut (), *all, Combine::Max, &mut self.values)?;
+                messenger.collectives().allreduce(&mut (), *all, Combine::Max, &mut self.values)?;
             }
         }
         Ok(start.elapsed())

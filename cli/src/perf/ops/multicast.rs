@@ -55,7 +55,7 @@ impl Audience {
         })?;
         let (mut counts, options, name) = (Counts::default(), MulticastOptions::new(), "audience");
         let founded = match rank {
-            0 => Some(messenger.found(name, options, |_, _| ())?),
+            0 => Some(messenger.multicast().found(name, options, |_, _| ())?),
             _ => None,
         };
         messenger.sync(&mut counts)?;
@@ -63,7 +63,7 @@ impl Audience {
             Some(group) => group,
             None => {
                 let founder = messenger.port().peer(0).context("rank 0 is there")?;
-                messenger.join(&mut counts, name, founder, options, |_, _| ())?
+                messenger.multicast().join(&mut counts, name, founder, options, |_, _| ())?
             }
         };
         messenger.sync(&mut counts)?;
@@ -76,7 +76,7 @@ impl Audience {
         let Self { messenger, counts, hear, data, .. } = self;
         let arguments = [u64::from(wanted)];
         if is_to_group {
-            return Ok(messenger.multicast(counts, self.group, *hear, arguments, data)?);
+            return Ok(messenger.multicast().send(counts, self.group, *hear, arguments, data)?);
         }
         for other in &self.others {
             messenger.call(counts, *other, *hear, arguments, data)?;

@@ -75,11 +75,11 @@ impl<S> Groups<S> for Member<S> {
     type Started<T> = Started<T>;
 
     fn group(&mut self, name: &str, members: &[PeerId]) -> Result<Group, SetupError> {
-        self.inner.group(name, members)
+        self.inner.collectives().group(name, members)
     }
 
     fn group_of_all(&mut self, name: &str) -> Result<Group, SetupError> {
-        self.inner.group_of_all(name)
+        self.inner.collectives().group_of_all(name)
     }
 
     fn fix_schedule(
@@ -88,11 +88,11 @@ impl<S> Groups<S> for Member<S> {
         collective: Collective,
         schedule: Option<Schedule>,
     ) -> Result<(), GroupError> {
-        self.inner.fix_schedule(group, collective, schedule)
+        self.inner.collectives().fix_schedule(group, collective, schedule)
     }
 
     fn barrier(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
-        self.inner.barrier(state, group)
+        self.inner.collectives().barrier(state, group)
     }
 
     fn broadcast<T: Value>(
@@ -102,7 +102,7 @@ impl<S> Groups<S> for Member<S> {
         root: usize,
         values: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.broadcast(state, group, root, values)
+        self.inner.collectives().broadcast(state, group, root, values)
     }
 
     fn reduce<T: Summand>(
@@ -112,7 +112,7 @@ impl<S> Groups<S> for Member<S> {
         how: (usize, Combine),
         values: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.reduce(state, group, how, values)
+        self.inner.collectives().reduce(state, group, how, values)
     }
 
     fn allreduce<T: Summand>(
@@ -122,7 +122,7 @@ impl<S> Groups<S> for Member<S> {
         combine: Combine,
         values: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.allreduce(state, group, combine, values)
+        self.inner.collectives().allreduce(state, group, combine, values)
     }
 
     fn scan<T: Summand>(
@@ -132,7 +132,7 @@ impl<S> Groups<S> for Member<S> {
         combine: Combine,
         values: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.scan(state, group, combine, values)
+        self.inner.collectives().scan(state, group, combine, values)
     }
 
     fn reduce_scatter<T: Summand>(
@@ -142,7 +142,7 @@ impl<S> Groups<S> for Member<S> {
         combine: Combine,
         values: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.reduce_scatter(state, group, combine, values)
+        self.inner.collectives().reduce_scatter(state, group, combine, values)
     }
 
     fn gather<T: Value>(
@@ -152,7 +152,7 @@ impl<S> Groups<S> for Member<S> {
         root: usize,
         values: (&[T], &mut [T]),
     ) -> Result<(), GroupError> {
-        self.inner.gather(state, group, root, values)
+        self.inner.collectives().gather(state, group, root, values)
     }
 
     fn scatter<T: Value>(
@@ -162,7 +162,7 @@ impl<S> Groups<S> for Member<S> {
         root: usize,
         values: (&[T], &mut [T]),
     ) -> Result<(), GroupError> {
-        self.inner.scatter(state, group, root, values)
+        self.inner.collectives().scatter(state, group, root, values)
     }
 
     fn allgather<T: Value>(
@@ -172,7 +172,7 @@ impl<S> Groups<S> for Member<S> {
         own: &[T],
         all: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.allgather(state, group, own, all)
+        self.inner.collectives().allgather(state, group, own, all)
     }
 
     fn alltoall<T: Value>(
@@ -182,7 +182,7 @@ impl<S> Groups<S> for Member<S> {
         out: &[T],
         come: &mut [T],
     ) -> Result<(), GroupError> {
-        self.inner.alltoall(state, group, out, come)
+        self.inner.collectives().alltoall(state, group, out, come)
     }
 
     fn complete<T: Summand>(
@@ -199,7 +199,7 @@ impl<S> Groups<S> for Member<S> {
         if let Some([out, come]) = both {
             engines = engines.out_and_in(out, come);
         }
-        self.inner.complete(state, group, engines)
+        self.inner.collectives().complete(state, group, engines)
     }
 
     fn start<T: Summand>(
@@ -209,16 +209,16 @@ impl<S> Groups<S> for Member<S> {
     ) -> Result<Started<T>, GroupError> {
         if request.collective == Collective::Barrier {
             let barrier = ayre::collective::Request::barrier();
-            return self.inner.start(group, barrier).map(Started::Barrier);
+            return self.inner.collectives().start(group, barrier).map(Started::Barrier);
         }
         let engines: ayre::collective::Request<'static, T> = engines!(request);
-        self.inner.start(group, engines).map(Started::Of)
+        self.inner.collectives().start(group, engines).map(Started::Of)
     }
 
-    fn is_finished<T>(&self, started: &Started<T>) -> bool {
+    fn is_finished<T>(&mut self, started: &Started<T>) -> bool {
         match started {
-            Started::Of(started) => self.inner.is_finished(started),
-            Started::Barrier(started) => self.inner.is_finished(started),
+            Started::Of(started) => self.inner.collectives().is_finished(started),
+            Started::Barrier(started) => self.inner.collectives().is_finished(started),
         }
     }
 
@@ -228,8 +228,10 @@ impl<S> Groups<S> for Member<S> {
         started: Started<T>,
     ) -> Result<Vec<T>, GroupError> {
         match started {
-            Started::Of(started) => self.inner.finish(state, started),
-            Started::Barrier(started) => self.inner.finish(state, started).map(|_| vec![]),
+            Started::Of(started) => self.inner.collectives().finish(state, started),
+            Started::Barrier(started) => {
+                self.inner.collectives().finish(state, started).map(|_| vec![])
+            }
         }
     }
 
@@ -239,20 +241,20 @@ impl<S> Groups<S> for Member<S> {
         group: Group,
         every: Option<NonZeroU32>,
     ) -> Result<(), GroupError> {
-        self.inner.adapt(state, group, every)
+        self.inner.collectives().adapt(state, group, every)
     }
 
     fn record(&mut self, group: Group, calls: usize) -> Result<(), GroupError> {
-        self.inner.record(group, calls)
+        self.inner.collectives().record(group, calls)
     }
 
-    fn recording(&self, group: Group) -> Vec<Recorded> {
-        self.inner.recording(group).map(recorded).collect()
+    fn recording(&mut self, group: Group) -> Vec<Recorded> {
+        self.inner.collectives().recording(group).map(recorded).collect()
     }
 
-    fn recording_text(&self, group: Group) -> String {
+    fn recording_text(&mut self, group: Group) -> String {
         let mut text = vec![];
-        self.inner.write_recording(group, &mut text).expect("memory is there");
+        self.inner.collectives().write_recording(group, &mut text).expect("memory is there");
         String::from_utf8(text).expect("a text")
     }
 }

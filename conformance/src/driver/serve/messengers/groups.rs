@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 /// A collective that was begun, on whatever values.
 pub(super) trait Begun {
-    fn is_finished(&self, messenger: &Member<Held>) -> bool;
+    fn is_finished(&self, messenger: &mut Member<Held>) -> bool;
     /// What was changed.
     fn finish(
         self: Box<Self>,
@@ -21,7 +21,7 @@ pub(super) trait Begun {
 }
 
 impl<T: Summand> Begun for Started<T> {
-    fn is_finished(&self, messenger: &Member<Held>) -> bool {
+    fn is_finished(&self, messenger: &mut Member<Held>) -> bool {
         messenger.is_finished(self)
     }
 

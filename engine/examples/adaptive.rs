@@ -124,11 +124,8 @@ fn run(
     let all = messenger.collectives().group_of_all("all")?;
     let mut member = Member { messenger, all, own, theirs, values: vec![0; bytes.div_ceil(8)] };
     member.messenger.collectives().record(all, rounds * WAYS.len() * PHASES * CALLS * 2)?;
-    member.messenger.collectives().fix_schedule(
-        all,
-        Collective::Barrier,
-        Some(Schedule::Doubling),
-    )?;
+    let doubling = Some(Schedule::Doubling);
+    member.messenger.collectives().fix_schedule(all, Collective::Barrier, doubling)?;
     let mut times = Times::default();
     for round in 0..rounds {
         for (way, times) in WAYS.iter().zip(&mut times) {

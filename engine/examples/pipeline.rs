@@ -46,10 +46,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let port = Port::join()?;
     let (rank, size) = (port.rank(), port.size());
     let mut messenger = Messenger::new(port);
-    let split = messenger.streams().stage("split", split)?;
-    let sieve = messenger.streams().stage("sieve", sieve)?;
-    let count = messenger.streams().stage("count", count)?;
-    let print = messenger.streams().stage("print", print)?;
+    let mut streams = messenger.streams();
+    let split = streams.stage("split", split)?;
+    let sieve = streams.stage("sieve", sieve)?;
+    let count = streams.stage("count", count)?;
+    let print = streams.stage("print", print)?;
     let mut table = Table::default();
     messenger.sync(&mut table)?;
     if rank == 0 {
@@ -62,15 +63,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             Hop::new(peer(0), print),
         ];
         let start = Instant::now();
-        let stream = messenger.streams().lay(&mut table, &hops)?;
+        let mut streams = messenger.streams();
+        let stream = streams.lay(&mut table, &hops)?;
         let bar = ProgressBar::new(files.len() as u64);
         for file in &files {
             for piece in pieces(&read(file)?) {
-                messenger.streams().push(&mut table, &stream, piece)?;
+                streams.push(&mut table, &stream, piece)?;
             }
             bar.inc(1);
         }
-        messenger.streams().close(&mut table, stream)?;
+        streams.close(&mut table, stream)?;
         bar.finish_and_clear();
         let time = start.elapsed();
         check(&table.lines, &files)?;

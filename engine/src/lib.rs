@@ -36,7 +36,7 @@
 //! | append to a log that the receiver arranges | [`deposit::Depot`] |
 //! | send messages of any length by address and tag | [`Endpoint`]: [`endpoint`] |
 //! | run a function in another process | [`Messenger::call`]: [`active`] |
-//! | give calls an order and a priority of their own | [`Messenger::channels`], [`Messenger::on`]: [`channel`] |
+//! | give calls an order and a priority of their own | [`Messenger::channels`]: [`channel`] |
 //! | pass items through stages at several processes | [`Messenger::streams`]: [`stream`] |
 //! | send in one order to a group that changes | [`Messenger::multicast`]: [`multicast`] |
 //! | sum, broadcast, gather, or wait for all | [`Messenger::collectives`]: [`collective`] |

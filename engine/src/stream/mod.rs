@@ -11,7 +11,7 @@
 //! ```no_run
 //! use ayre::Port;
 //! use ayre::active::Messenger;
-//! use ayre::stream::{Hop, Input, Stage};
+//! use ayre::stream::{Flow, Hop, Input};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 3 -- program`
@@ -21,10 +21,11 @@
 //!     }
 //! })?;
 //! let mut words = 0;
-//! let count = messenger.streams().stage("count", move |all: &mut Option<u64>, _, input| match input {
+//! let count = move |all: &mut Option<u64>, _: &mut Flow<'_>, input: Input<'_>| match input {
 //!     Input::Item(_) => words += 1,
 //!     Input::End(_) => *all = Some(words),
-//! })?;
+//! };
+//! let count = messenger.streams().stage("count", count)?;
 //! let mut all = None;
 //! messenger.sync(&mut all)?; // everybody has its stages
 //! let peer = |messenger: &mut Messenger<_>, rank| messenger.port().peer(rank);

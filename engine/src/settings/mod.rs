@@ -61,35 +61,37 @@ pub const SETTINGS: &[Setting] = &[
         name: MODE,
         values: "`direct`, `mediated`",
         default: "`direct`",
-        meaning: "How ranks of one host reach each other's memory: they write to it themselves, or \
-                  the owner's engine does, which needs no trust. Stronger: `ayre run --mode`",
+        meaning: "How ranks of one host reach each other's memory. `direct`: they write to it \
+                  themselves. `mediated`: the owner's engine does, which needs no trust. Stronger: \
+                  `ayre run --mode`",
         check: |text| word(text, MODES).map(drop),
     },
     Setting {
         name: NET,
         values: "interfaces, networks or addresses of this host, up to four, with commas between: \
                  `eth1`, `10.1.0.0/16`, `10.1.0.7`; of endpoints also `none`",
-        default: "all addresses that others may reach, of which each link uses one that answers",
-        meaning: "Where other hosts reach the ranks, and ports whose programs name no addresses, \
-                  one for each path, and all paths are used. Stronger: `ayre run --net`",
+        default: "all addresses that others may reach; each link uses one that answers",
+        meaning: "Where other hosts reach the ranks, and ports whose programs name no addresses. \
+                  Each entry is a path, and all paths are used. Stronger: `ayre run --net`, \
+                  `FI_AYRE_NET`",
         check: |text| net_words(text).map(drop),
     },
     Setting {
         name: KEY,
         values: "a file with 64 hexadecimal digits, of mode 0600, the same on all hosts",
-        default: "none: whoever has an endpoint's address may call it, in a name of its own",
-        meaning: "What endpoints of different hosts, as MPI programs have them, share besides \
-                  their addresses, so that nobody who reads those can call. Stronger: \
-                  `FI_AYRE_KEY`",
+        default: "none: every process that has an endpoint's address may call it, in a name of its \
+                  own",
+        meaning: "A key that endpoints of different hosts, as in MPI programs, share besides their \
+                  addresses. A process without it cannot call. Stronger: `FI_AYRE_KEY`",
         check: |_| Ok(()),
     },
     Setting {
         name: PORTS,
         values: "`first-last`, or one number",
         default: "any that is free",
-        meaning: "Which UDP ports are taken for links with other hosts, one for each rank or \
-                  endpoint and each path: those that a firewall lets pass. Stronger: \
-                  `ayre run --ports`, `FI_AYRE_PORTS`",
+        meaning: "The UDP ports for links with other hosts: those that a firewall lets pass. Each \
+                  rank or endpoint takes one for each path. Stronger: `ayre run --ports`, \
+                  `FI_AYRE_PORTS`",
         check: |text| text.parse::<PortRange>().map(drop).map_err(|why| why.to_string()),
     },
     Setting {
@@ -97,23 +99,24 @@ pub const SETTINGS: &[Setting] = &[
         values: "`sealed`, `plain`",
         default: "`sealed`",
         meaning: "Whether links between hosts are encrypted and authenticated. `plain` is for \
-                  closed networks: whoever can read them can write the ranks' memory. Stronger: \
-                  `ayre run --plain`",
+                  closed networks: somebody who can read them can write the ranks' memory. \
+                  Stronger: `ayre run --plain`, `FI_AYRE_PROTECTION`",
         check: |text| word(text, PROTECTIONS).map(drop),
     },
     Setting {
         name: ETHERNET,
         values: "`never`, `required`",
-        default: "where the process may (`CAP_NET_RAW`)",
-        meaning: "Whether short messages go to other hosts straight over Ethernet, not by UDP",
+        default: "used where the process may (`CAP_NET_RAW`)",
+        meaning: "Whether short messages go to other hosts straight over Ethernet, without UDP. \
+                  Stronger: `FI_AYRE_ETHERNET`",
         check: |text| word(text, ETHERNETS).map(drop),
     },
     Setting {
         name: GROUP,
         values: "a name in `/etc/group`, or a number: `hpc`, `2000`",
         default: "processes of the same user, and of root",
-        meaning: "Whose processes may connect, besides these: those of this group. It has to be \
-                  set on both sides, for root's processes too",
+        meaning: "The group whose processes may connect, besides those of the default. Both sides \
+                  must set it, processes of root too",
         check: |text| group_number(text).map(drop),
     },
     Setting {
@@ -122,50 +125,51 @@ pub const SETTINGS: &[Setting] = &[
                  `jitter` (times: `2ms`), `rate` (`100Mbit`), `queue` (`64kB`) and `seed`: \
                  `loss=5%,delay=2ms`",
         default: "none",
-        meaning: "What is done on purpose to what goes to other hosts, to try what that does",
+        meaning: "Faults on purpose in the traffic to other hosts, for tests. Stronger: \
+                  `FI_AYRE_FAULTS`",
         check: |text| text.parse::<FaultPlan>().map(drop).map_err(|why| why.to_string()),
     },
     Setting {
         name: CAPTURE,
         values: "a file's name with `{rank}` in it: `/tmp/job-{rank}.pcap`",
         default: "none",
-        meaning: "Into which file each rank writes what it tells other hosts and hears from them, \
-                  for Wireshark, before it is encrypted. A process that has no rank writes its \
-                  number in place of `{rank}`",
+        meaning: "The file into which each rank writes its traffic with other hosts, for \
+                  Wireshark, before it is encrypted. A process without a rank writes its process \
+                  number in place of `{rank}`. Stronger: `FI_AYRE_CAPTURE`",
         check: |text| capture_pattern(text).map(drop),
     },
     Setting {
         name: SILENCE,
         values: "seconds: `3`, `0.5`",
         default: "`3`",
-        meaning: "After how long without a sign of life another host's process is not heard: what \
-                  goes to it waits, and nothing ends. Where its host says that its port is closed, \
-                  it has ended then. Stronger: `ayre run --silence`, `FI_AYRE_SILENCE`",
+        meaning: "Time without a sign of life after which a process of another host is not heard. \
+                  Operations to it wait, and nothing ends. If its host says that its port is \
+                  closed, it is dead then. Stronger: `ayre run --silence`, `FI_AYRE_SILENCE`",
         check: |text| seconds(text).map(drop),
     },
     Setting {
         name: DEAD_AFTER,
         values: "seconds, at least those of `AYRE_SILENCE`: `60`, `600`",
         default: "`60`",
-        meaning: "After how long without a sign of life another host's process is taken for dead, \
-                  be it stopped, or its host or the network; and after how long a link ends \
-                  whose data does not get through. Stronger: `ayre run --dead-after`, \
-                  `FI_AYRE_DEAD_AFTER`",
+        meaning: "Time without a sign of life after which a process of another host is taken for \
+                  dead. A link whose data does not get through ends after this time, too. \
+                  Stronger: `ayre run --dead-after`, `FI_AYRE_DEAD_AFTER`",
         check: |text| seconds_of_death(text, silence().ok().flatten()).map(drop),
     },
     Setting {
         name: TUNING,
         values: "a file that `ayre tune` has written; `none`",
         default: "`~/.config/ayre/tuning.toml`, `/etc/ayre/tuning.toml`, else what is built in",
-        meaning: "By which methods many bytes are moved; `none` takes what is built in",
+        meaning: "The measured cut-offs between methods of moving many bytes. `none` takes the \
+                  built-in ones",
         check: |_| Ok(()),
     },
     Setting {
         name: LOG,
         values: "`off`, `error`, `warn`, `info`, `debug`, `trace`",
         default: "`warn`; under libfabric `off`, where its own log has all",
-        meaning: "What is told on standard error of setting up, connecting and ending, and of what \
-                  stands in the way. Nothing of this is on the way of data",
+        meaning: "The level of the log on standard error: set-up, connections, ends and obstacles. \
+                  Operations write nothing to it",
         check: |text| word(text, LEVELS).map(drop),
     },
     Setting {
@@ -175,17 +179,17 @@ pub const SETTINGS: &[Setting] = &[
         default: "what the machine and the control groups allow, divided by the ranks of the \
                   host that are known, and at least `128M`",
         meaning: "Memory that an endpoint may take. Half of it is for messages that wait for a \
-                  receive; beyond, who has sent most of them is told so, and loses the connection",
+                  receive. When that is full, the peer that has sent most of them gets an error \
+                  and loses the connection. Stronger: `FI_AYRE_MEMORY`",
         check: |text| bytes_of_memory(text).map(drop),
     },
     Setting {
         name: DESCRIPTORS,
         values: "`raise`, `keep`",
         default: "`raise`",
-        meaning: "Whether the soft limit of the process's descriptors (`ulimit -S -n`) is raised \
-                  to the hard one when the first port or endpoint is opened: a peer of this host \
-                  takes two. `keep` is for programs that call `select`, which knows the first \
-                  1024 only",
+        meaning: "Whether the first port or endpoint raises the process's soft limit of \
+                  descriptors (`ulimit -S -n`) to the hard one. A peer of this host takes two. \
+                  `keep` is for programs that call `select`, which knows the first 1024 only",
         check: |text| word(text, LIMITS).map(drop),
     },
 ];

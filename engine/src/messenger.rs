@@ -1,7 +1,7 @@
-//! The features that messengers have: the one place that names them all.
+//! The list of the features of messengers.
 //!
-//! A feature is a room above `active`. What it does is an [`Extension`]; what it sends, and
-//! handlers reach while they run, an [`Outbound`]. Programs reach it by a view, which a
+//! A feature is a folder above `active`. It implements [`Extension`], and [`Outbound`] for its
+//! sending side, which handlers reach while they run. Programs reach it by a view, which a
 //! method of [`Messenger`] returns. A messenger holds the state of a feature without its name. Code
 //! that knows the type of the state gets it by `messenger.features.as_mut()`.
 use crate::active::outgoing::{Outbound, Outgoing, Pass};
@@ -18,17 +18,18 @@ use ayre_proto::units::PeerId;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Makes of lists of features what messengers hold, and asks each in their order.
+/// Makes the structures of all features from lists of them. The structures call each feature in the
+/// order of its list.
 macro_rules! features {
     (
         outbound: { $($(#[$when_out:meta])* $way:ident: $Way:ty,)* }
         features of $S:ident: { $($(#[$when:meta])* $name:ident: $Feature:ty,)* }
     ) => {
-        /// What features send.
+        /// The sending sides of all features.
         #[derive(Debug, Default)]
         pub(crate) struct Outbounds { $($(#[$when_out])* $way: $Way,)* }
 
-        /// All else of features.
+        /// The other state of all features.
         pub(crate) struct Features<$S> { $($(#[$when])* $name: $Feature,)* }
 
         $(
@@ -75,7 +76,7 @@ macro_rules! features {
 
         #[cfg(all(test, not(loom)))]
         impl<$S> Features<$S> {
-            /// How many take a tag.
+            /// The number of features that take a tag.
             fn takers(tag: u32) -> usize {
                 let mut takers = 0;
                 $({ takers += usize::from(<$Feature as Extension<$S>>::takes(tag)); })*

@@ -1,10 +1,10 @@
-//! Which features messengers have is said above all of them, in `messenger.rs` beside this folder,
-//! so that nothing here names one.
+//! The features of messengers, as types that this folder does not name. `messenger.rs` beside this
+//! folder lists them.
 
-/// Implemented there, once, for every state of a program.
+/// The features of a messenger. `messenger.rs` implements it once, for every state of a program.
 pub(crate) trait Assembly {
-    /// What features send: of [`Outgoing`](super::outgoing::Outgoing).
+    /// The sending sides of all features, a field of [`Outgoing`](super::outgoing::Outgoing).
     type Outbound;
-    /// All else of them: of [`Messenger`](super::Messenger).
+    /// The other state of all features, a field of [`Messenger`](super::Messenger).
     type Features;
 }

@@ -1,10 +1,10 @@
-//! What a handler is run with.
+//! The context of a running handler.
 use super::handler::Handler;
 use super::outgoing::Outgoing;
 use crate::error::PostError;
 use ayre_proto::units::PeerId;
 
-/// Who has called a handler, and the way out while it runs.
+/// The context of a running handler: the sender of its message, and the methods by which it sends.
 #[derive(Debug)]
 pub struct Call<'a> {
     pub(crate) out: &'a mut Outgoing,
@@ -12,15 +12,15 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Who has sent the message.
+    /// Returns the sender of the message.
     pub fn source(&self) -> PeerId {
         self.source
     }
 
-    /// Sends a message to who has sent this one.
+    /// Sends a message to the sender of this one. Never blocks.
     ///
     /// # Errors
-    /// As [`Call::send`].
+    /// The errors of [`Call::send`].
     // spec: AM-8
     #[inline]
     pub fn reply<const N: usize>(
@@ -32,12 +32,14 @@ impl Call<'_> {
         self.out.send(self.source, handler, arguments, payload)
     }
 
-    /// Sends a message to anyone. Never blocks: what finds no room is kept, and goes out in order.
+    /// Sends a message to any peer. Never blocks: a message without room is kept and sent later, in
+    /// order.
     ///
     /// # Errors
-    /// [`Busy`](crate::Busy) (OverflowFull) beyond the messenger's limit; a fault
-    /// ([`TooLong`](crate::Fault::TooLong), [`PeerDead`](crate::Fault::PeerDead), or
-    /// [`ForeignHandle`](crate::Fault::ForeignHandle) for an unknown peer).
+    /// [`Busy::OverflowFull`](crate::Busy::OverflowFull) if kept messages have reached
+    /// [`MessengerOptions::overflow`](super::MessengerOptions::overflow), with nothing done;
+    /// [`Fault::TooLong`](crate::Fault::TooLong); [`Fault::PeerDead`](crate::Fault::PeerDead);
+    /// [`Fault::ForeignHandle`](crate::Fault::ForeignHandle) for an unknown peer.
     // spec: AM-8
     #[inline]
     pub fn send<const N: usize>(

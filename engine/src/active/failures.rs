@@ -1,30 +1,30 @@
-//! Messages that were not run.
+//! Messages whose handlers were not run.
 use super::peers::Name;
 use crate::log::tell;
 use ayre_proto::active::record::DropCause;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// Failures that nobody has asked for yet; of further ones the oldest is forgotten.
+/// The most failures that are kept for the program. Beyond it the oldest is forgotten.
 const FAILURES_MAX: usize = 1024;
-/// Failures that are told in the log: peers may go on for ever.
+/// The most failures that are logged, because peers may cause any number.
 const TOLD_MAX: u32 = 16;
 
-/// A message that was not run.
+/// A message whose handler was not run, here or at a peer.
 // spec: AM-7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedCall {
-    /// The other end.
+    /// The peer: its sender, or its destination if `is_ours`.
     pub peer: PeerId,
-    /// To which handler it was.
+    /// The id of the handler.
     pub handler: u32,
-    /// Why.
+    /// The reason.
     pub cause: DropCause,
-    /// Whether we have sent it.
+    /// Whether this process has sent the message.
     pub is_ours: bool,
 }
 
-/// What nobody has asked for yet.
+/// Failures that the program has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     queue: VecDeque<DroppedCall>,
@@ -32,7 +32,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// One more, and the names by which its handler may be known.
+    /// Adds a failure. `names` are those by which the log may name its handler.
     pub(super) fn add<'a>(&mut self, failure: DroppedCall, names: impl Iterator<Item = &'a Name>) {
         if self.told < TOLD_MAX {
             self.told += 1;
@@ -46,7 +46,7 @@ impl Failures {
         debug_assert!(self.told <= TOLD_MAX, "some are told");
     }
 
-    /// All of them: the program that takes them needs no log.
+    /// Takes all failures. After the first call they are not logged any more.
     pub(super) fn take(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.told = TOLD_MAX;
         self.queue.drain(..)

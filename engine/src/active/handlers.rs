@@ -4,22 +4,22 @@ use super::handler::Handler;
 use crate::error::SetupError;
 use ayre_proto::active::NAME_MAX;
 
-/// What a handler is run with: the program's state, who has called, arguments, payload.
+/// A handler's function. It gets the program's state, the call, the arguments and the payload.
 type Run<S> = Box<dyn FnMut(&mut S, &mut Call<'_>, &[u8], &[u8]) + Send>;
 
 /// A registered handler.
 pub(super) struct Entry<S> {
     pub(super) id: u32,
     pub(super) arguments: u8,
-    /// None where its id is static.
+    /// None if the id is static.
     pub(super) name: Option<Box<str>>,
     pub(super) run: Run<S>,
 }
 
-/// By id, in a table with twice as many places as handlers at the least.
+/// A hash table of handlers by id, at most half full.
 pub(super) struct Handlers<S> {
     entries: Vec<Entry<S>>,
-    /// Id, and place among the entries; id 0 is nobody's.
+    /// The id of a handler and its index in `entries`; id 0 marks a free place.
     places: Vec<(u32, u32)>,
 }
 
@@ -33,7 +33,7 @@ impl<S> Default for Handlers<S> {
 }
 
 impl<S> Handlers<S> {
-    /// Adds one; returns its place.
+    /// Adds a handler, and returns its index.
     // spec: AM-1, AM-2
     pub(super) fn add<const N: usize>(
         &mut self,
@@ -100,7 +100,7 @@ impl<S> Handlers<S> {
     }
 }
 
-/// A handler cannot be added: another one has its id.
+/// Returns the error for a handler whose id another one has.
 #[cold]
 fn taken(name: Option<&str>, id: u32, other: Option<&str>) -> SetupError {
     SetupError::invalid(match (name, other) {

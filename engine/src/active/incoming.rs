@@ -1,4 +1,5 @@
-//! Taking records: running handlers, assembling long messages, hearing of names and landings.
+//! Receiving records: running handlers, assembling long messages, taking announced names and
+//! landings.
 use super::call::Call;
 use super::failures::DroppedCall;
 use super::handlers::{Entry, Handlers};
@@ -15,16 +16,16 @@ use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that the memory of a peer's long messages keeps in any case; more, as long as a message
-/// takes a quarter of them.
+/// The buffer for a peer's long messages keeps at least this capacity. It keeps more while messages
+/// use a quarter of it.
 const KEPT_MAX: usize = 1 << 20;
-/// Names that a peer may announce.
+/// The most names that a peer may announce.
 const NAMES_MAX: usize = 4096;
 const _: () = assert!(RECORD_BYTES < EAGER_MAX, "the longest record comes whole");
 const _: () = assert!(KEPT_MAX <= LONGEST, "no more is kept than may come");
 
 impl<S> Messenger<S> {
-    /// Takes what lies in the buffer. True where a handler has run.
+    /// Takes the message in the buffer. Returns whether a handler has run.
     #[inline(always)]
     pub(crate) fn take(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
@@ -46,7 +47,7 @@ impl<S> Messenger<S> {
         run(handlers, out, state, (source, id), |at| buffer[..len].split_at_checked(at))
     }
 
-    /// What a peer says that it cannot say ends its connection.
+    /// Ends the connection of a peer that has sent a malformed record.
     #[inline(always)]
     fn unless_malformed(&mut self, source: PeerId, ran: Result<usize, Malformed>) -> usize {
         ran.unwrap_or_else(|Malformed| {
@@ -55,19 +56,21 @@ impl<S> Messenger<S> {
         })
     }
 
-    /// Runs a message that a feature has taken: its arguments, and its payload behind.
+    /// Runs the handler of a message that a feature has taken. `body` is its arguments, then its
+    /// payload.
     pub(crate) fn run_body(&mut self, state: &mut S, from: (PeerId, u32), body: &[u8]) -> bool {
         let split = |at| body.split_at_checked(at);
         run(&mut self.handlers, &mut self.out, state, from, split)
     }
 
-    /// Bytes of the arguments that a peer's messages to a handler have; none where it has none.
+    /// Returns the bytes of the arguments in a peer's messages to a handler, or none if the handler
+    /// is not known.
     pub(crate) fn arguments_of(&mut self, source: PeerId, id: u32) -> Option<u64> {
         let index = self.out.known(source, id, self.handlers.find(id))?;
         Some(8 * u64::from(self.handlers.entry(index).arguments))
     }
 
-    /// Runs a message of this port's own, where it lies.
+    /// Runs the handler of a message that this port has sent to itself, without a copy.
     pub(crate) fn run_own(&mut self, state: &mut S, id: u32, (arguments, payload): (&[u8], &[u8])) {
         let Self { handlers, out, .. } = self;
         let source = out.port.id;
@@ -78,7 +81,7 @@ impl<S> Messenger<S> {
     #[inline(never)]
     fn take_record(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
-        // What is longer is none, and its first bytes alone are another.
+        // A longer message is no record. Its first bytes alone could be taken for one.
         let mut bytes = [0; RECORD_BYTES + 1];
         let len = len.min(bytes.len());
         bytes[..len].copy_from_slice(&self.buffer[..len]);
@@ -133,7 +136,7 @@ impl<S> Messenger<S> {
         Ok(0)
     }
 
-    /// Why a long message is dropped, if it is. Those of features are theirs to judge.
+    /// Returns why a long message is dropped, if it is. Features judge their own messages.
     // spec: AM-5
     fn dropped(
         &mut self,
@@ -147,7 +150,7 @@ impl<S> Messenger<S> {
         if is_handler(id) { cause() } else { None }
     }
 
-    /// A long message begins, with its first piece.
+    /// Takes the first piece of a long message.
     // spec: AM-12, AM-15
     fn begin_long(
         &mut self,
@@ -197,7 +200,7 @@ impl<S> Messenger<S> {
         Features::<S>::on_long(self, state, source, (id, &arguments), payload)
     }
 
-    /// A message that is to be read where its sender has it: whether a handler has run.
+    /// Reads a long message from its sender's memory. Returns whether a handler has run.
     // spec: INJ-6, INJ-7
     fn pull(&mut self, state: &mut S, source: PeerId, (address, total): (u64, usize)) -> bool {
         let (_, dropped) = self.out.peer(source).inward.message();
@@ -233,8 +236,8 @@ impl<S> Messenger<S> {
     }
 }
 
-/// Runs a handler on arguments and payload, as they are split for so many bytes of arguments. True
-/// where there is one.
+/// Runs a handler on arguments and payload. `split` divides them at a number of bytes of arguments.
+/// Returns whether the handler exists.
 // spec: AM-5, AM-7
 #[inline(always)]
 fn run<'a, S>(
@@ -279,12 +282,13 @@ impl Coming {
         self.len = 0;
     }
 
-    /// Copies a piece to what has come before it.
+    /// Copies a piece behind those that have arrived before.
     fn append(&mut self, landing: &Region, piece: Piece) {
         let (at, end) = (self.len, self.len + piece.len as usize);
         debug_assert!(at < end, "a piece has bytes, behind those that have come");
         if end > self.payload.len() {
-            // No more than has come: what its sender says of the rest, it may not keep.
+            // Memory is reserved for arrived bytes only. The sender may have announced more than it
+            // will send.
             self.payload.resize(end.max(2 * at), 0);
         }
         debug_assert!(end <= self.payload.len(), "there is room for it");
@@ -294,14 +298,14 @@ impl Coming {
 }
 
 impl Outgoing {
-    /// The place of a handler, unless its id is another one's at the peer.
+    /// Returns the index of a handler, unless its id means another handler at the peer.
     // spec: AM-3
     #[inline(always)]
     pub(crate) fn known(&mut self, source: PeerId, id: u32, index: Option<usize>) -> Option<usize> {
         if self.conflicts && self.peer(source).conflicts.contains(&id) { None } else { index }
     }
 
-    /// A peer announces a handler; `ours` says whether ours of that id is the same one.
+    /// Takes an announced name of a peer. `ours` is whether the own handler of that id is the same.
     // spec: AM-3
     fn heard_of(
         &mut self,

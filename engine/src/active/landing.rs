@@ -1,4 +1,4 @@
-//! The landings of peers: memory of this process, which they put the pieces of long messages into.
+//! Landings: memory of this process, into which peers put the pieces of long messages.
 use super::outgoing::Outgoing;
 use super::peers::Landing;
 use super::way::{LANDING, say};
@@ -11,13 +11,13 @@ use ayre_proto::active::long::is_landing;
 use ayre_proto::active::record::Record;
 use ayre_proto::units::{PeerId, Rights};
 
-/// Bytes of each of many landings.
+/// Bytes of a landing if there are many.
 // spec: AM-12
 const LANDING_NARROW: usize = 1 << 17;
 const _: () = assert!(is_landing(LANDING_NARROW as u64), "many have one");
 
 impl Outgoing {
-    /// Makes the landing that a peer wants, if there is none yet, and hands it over.
+    /// Makes the landing that a peer has asked for, if there is none yet, and hands it over.
     // spec: AM-12
     pub(super) fn make_landing(&mut self, peer: PeerId) -> Result<(), PostError> {
         let bytes = match &self.peer(peer).landing {
@@ -38,7 +38,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Bytes of a landing for a peer, beside those that there are.
+    /// Returns the bytes of a new landing, given the landings that exist.
     // spec: AM-12, LIM-5, LIM-6
     fn landing_for(&self, peer: PeerId) -> usize {
         let is_near = |other: &&Connection| other.mode() == Mode::Direct;

@@ -1,4 +1,4 @@
-//! A port that carries active messages.
+//! Messengers: ports that carry active messages.
 use super::assembly::Assembly;
 use super::call::Call;
 use super::failures::DroppedCall;
@@ -22,10 +22,10 @@ use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Messages that one poll takes.
+/// The most messages that one poll takes.
 const POLL_MAX: usize = 16;
 
-/// The first record of a long message that is a feature's.
+/// The first record of a feature's long message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongHead<'a> {
     pub(crate) id: u32,
@@ -35,13 +35,13 @@ pub(crate) struct LongHead<'a> {
     pub(crate) piece: u64,
 }
 
-/// A feature of a messenger: its records, its long messages, and what it does in polls. It lies
-/// above this room, and `messenger.rs` lists it. All numbers are of handlers that were run.
+/// A feature of a messenger: its records, its long messages, and its work in polls. `messenger.rs`
+/// lists the features. Returned numbers count the handlers that were run.
 pub(crate) trait Extension<S> {
-    /// Whether records of this tag, and long messages of this id, are its own.
+    /// Whether records of this tag and long messages of this id belong to the feature.
     fn takes(tag: u32) -> bool;
 
-    /// A record has come; its bytes are the first ones in the messenger's buffer.
+    /// Takes a record, which is the first `len` bytes of the messenger's buffer.
     ///
     /// # Errors
     /// [`Malformed`], and the sender's connection ends.
@@ -52,15 +52,15 @@ pub(crate) trait Extension<S> {
         len: usize,
     ) -> Result<usize, Malformed>;
 
-    /// Whether there can be a long message that begins so.
+    /// Whether a long message may begin with this record.
     fn admits(_long: &LongHead<'_>) -> bool {
         false
     }
 
-    /// A long message has come in one piece, which lies in its sender's landing until this returns.
+    /// Takes a long message of one piece, which stays in its sender's landing until this returns.
     ///
     /// # Errors
-    /// As [`Extension::on_record`].
+    /// The errors of [`Extension::on_record`].
     fn on_landed(
         messenger: &mut Messenger<S>,
         state: &mut S,
@@ -73,10 +73,10 @@ pub(crate) trait Extension<S> {
         Self::on_long(messenger, state, source, (long.id, long.arguments), payload)
     }
 
-    /// A long message has come whole.
+    /// Takes a long message of several pieces.
     ///
     /// # Errors
-    /// As [`Extension::on_record`].
+    /// The errors of [`Extension::on_record`].
     fn on_long(
         _messenger: &mut Messenger<S>,
         _state: &mut S,
@@ -87,26 +87,30 @@ pub(crate) trait Extension<S> {
         Err(Malformed)
     }
 
-    /// Goes on with what has begun, and runs what has come.
+    /// Continues the feature's work, and runs handlers of arrived messages.
     fn advance(_messenger: &mut Messenger<S>, _state: &mut S) -> usize {
         0
     }
 
-    /// Whether the next poll is to go on, though nothing comes.
+    /// Whether the next poll must call `advance`, even if no message arrives.
     fn is_due(_messenger: &Messenger<S>) -> bool {
         false
     }
 
-    /// A peer has gone, and nothing comes from it any more.
+    /// A peer has died, and everything that it had sent was taken.
     fn on_death(_messenger: &mut Messenger<S>, _peer: PeerId) {}
 }
 
 /// All features.
 pub(super) type Features<S> = <S as Assembly>::Features;
 
-/// A port whose short messages are active ones. `S` is the program's state, which handlers change.
+/// A port that carries active messages. `S` is the program's state, which handlers change.
 ///
 /// Handlers run in [`Messenger::poll`] and in calls that wait, on the caller's thread.
+///
+/// Four features are views of the messenger: [`collectives`](Messenger::collectives),
+/// [`channels`](Messenger::channels), [`streams`](Messenger::streams) and
+/// [`multicast`](Messenger::multicast).
 // spec: AM-6
 pub struct Messenger<S> {
     pub(super) handlers: Handlers<S>,
@@ -114,11 +118,11 @@ pub struct Messenger<S> {
     pub(crate) features: Features<S>,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
-    /// The last poll has found a message where one came last.
+    /// The last poll has found a message in the lane of the message before.
     has_found: bool,
-    /// Rounds of waiting for room in a row.
+    /// The number of consecutive waits for room.
     pauses: u32,
-    /// Connections that had begun or ended when this last waited.
+    /// The count of begun and ended connections at the last wait.
     peer_changes: u64,
     syncs: u64,
 }
@@ -131,7 +135,7 @@ impl<S> std::fmt::Debug for Messenger<S> {
 }
 
 impl<S> Messenger<S> {
-    /// Takes a port, whose short messages are the messenger's from now on.
+    /// Makes a messenger of a port. The port's short messages belong to the messenger from now on.
     pub fn new(port: Port) -> Self {
         Self {
             handlers: Handlers::default(),
@@ -146,10 +150,10 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// The same with other limits.
+    /// Makes a messenger with other limits than the defaults.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`].
+    /// [`SetupError::Invalid`] for limits out of their ranges.
     pub fn with_options(port: Port, options: MessengerOptions) -> Result<Self, SetupError> {
         let is_sound = options.landing.is_none_or(|bytes| is_landing(bytes as u64));
         if !is_sound || options.longest > LONGEST {
@@ -160,21 +164,23 @@ impl<S> Messenger<S> {
         Ok(messenger)
     }
 
-    /// The port: for everything but short messages.
+    /// Returns the port, for everything but short messages.
     pub fn port(&mut self) -> &mut Port {
         &mut self.out.port
     }
 
-    /// Gives the port back. What was kept for peers is lost.
+    /// Gives the port back. Messages that were kept for peers are lost; [`Messenger::flush`] sends
+    /// them before.
     pub fn into_port(mut self) -> Port {
         self.out.leave_to_peers();
         self.out.port
     }
 
-    /// Registers a handler under a name. It is announced to all peers by the next call.
+    /// Registers a handler under a name of 1 to 64 bytes. Each peer is told of it before the next
+    /// message.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a name that is empty, too long or taken, or whose id is.
+    /// [`SetupError::Invalid`] for a name that is empty, too long or taken, or whose id is taken.
     // spec: AM-1, AM-2, AM-3
     pub fn register<const N: usize>(
         &mut self,
@@ -188,11 +194,11 @@ impl<S> Messenger<S> {
         Ok(handler)
     }
 
-    /// Registers a handler under an id that is the same everywhere by agreement, from 32 to 255: it
-    /// can be called before anybody has heard of anybody's names.
+    /// Registers a handler under an id from 32 to 255, on which the processes have agreed. Peers
+    /// can call it before any name is announced.
     ///
     /// # Errors
-    /// As [`Messenger::register`].
+    /// [`SetupError::Invalid`] for an id out of the range, or one that is taken.
     // spec: AM-1, AM-2
     pub fn register_static<const N: usize>(
         &mut self,
@@ -215,12 +221,12 @@ impl<S> Messenger<S> {
         self.out.peer(peer).announced.iter().any(is_it)
     }
 
-    /// Waits until all peers that live have begun as many syncs as this one: what they had
-    /// registered before is known here, and what they had called before has been run. Runs handlers
-    /// meanwhile.
+    /// Waits until all living peers have begun as many syncs as this process. Then their handlers
+    /// that were registered before the sync are known here, and the messages that they sent before
+    /// it have been run. Runs handlers meanwhile.
     ///
     /// # Errors
-    /// [`Fault`]s of sending, a peer's death excepted.
+    /// The [`Fault`]s of [`Messenger::call`], except for the death of a peer.
     // spec: AM-4
     pub fn sync(&mut self, state: &mut S) -> Result<(), Fault> {
         self.syncs += 1;
@@ -238,7 +244,7 @@ impl<S> Messenger<S> {
                 Err(fault) => return Err(fault),
             }
         }
-        // Of who has gone, all that he has sent is taken first.
+        // All messages of a peer that has gone are taken first.
         while peers
             .iter()
             .any(|peer| !self.out.port.is_silent(*peer) && self.out.peer(*peer).syncs < round)
@@ -250,10 +256,11 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// Sends a message; waits, running handlers, until there is room for all of it.
+    /// Sends a message. Waits until there is room for all of it, and runs handlers meanwhile.
     ///
     /// # Errors
-    /// [`Fault::TooLong`]; [`Fault::PeerDead`]; [`Fault::ForeignHandle`] for an unknown peer.
+    /// [`Fault::TooLong`] for a payload of more than [`LONGEST`](super::LONGEST) bytes;
+    /// [`Fault::PeerDead`]; [`Fault::ForeignHandle`] for an unknown peer.
     // spec: AM-5, AM-9
     #[inline]
     pub fn call<const N: usize>(
@@ -277,10 +284,11 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Sends a message of at most 1024 bytes, arguments included, or nothing. Runs no handler.
+    /// Sends a message of at most 1024 bytes, arguments included, if there is room. Never blocks,
+    /// and runs no handler.
     ///
     /// # Errors
-    /// [`Busy`] with nothing done; [`Fault`]s as [`Messenger::call`]'s.
+    /// [`Busy`] with nothing done; the [`Fault`]s of [`Messenger::call`].
     // spec: AM-9
     #[inline]
     pub fn try_call<const N: usize>(
@@ -318,7 +326,7 @@ impl<S> Messenger<S> {
             let is_free = !out.peer(to).is_busy();
             if is_free { Ok(()) } else { Err(Busy::MessageLaneFull.into()) }
         })?;
-        // What handlers send to the peer meanwhile comes behind.
+        // Messages of handlers to the peer wait until this one is sent whole.
         self.out.peer(to).outward.hold(true);
         let (mut sent, mut done, mut rounds) = (0, false, 0);
         let ended = loop {
@@ -339,7 +347,7 @@ impl<S> Messenger<S> {
         ended
     }
 
-    /// Posts something, running handlers until there is room.
+    /// Repeats `post` until there is room, and runs handlers meanwhile.
     pub(crate) fn post_until(
         &mut self,
         state: &mut S,
@@ -358,7 +366,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Takes what has come, and runs the handlers. Never blocks. Returns how many were run.
+    /// Takes arrived messages, and runs their handlers. Never blocks. Returns the number of
+    /// handlers that were run.
     // spec: AM-6
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
@@ -368,7 +377,7 @@ impl<S> Messenger<S> {
         let ran = match self.out.port.try_recv_hot(&mut self.buffer[..]) {
             Probe::Taken(first) => {
                 let ran = usize::from(self.take(state, &first));
-                // A look at a line that somebody is about to write makes him wait.
+                // Reading a line slows down a peer that is about to write it.
                 let in_a_row = std::mem::replace(&mut self.has_found, true);
                 if in_a_row { ran + self.take_more(state) } else { ran }
             }
@@ -384,7 +393,7 @@ impl<S> Messenger<S> {
         if self.out.has_more() { ran + self.go_on(state) } else { ran }
     }
 
-    /// Takes what comes right behind a message, where polls find something one after the other.
+    /// Takes further messages of the same lane. It is called if two polls in a row find messages.
     #[inline(always)]
     fn take_more(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
@@ -396,14 +405,13 @@ impl<S> Messenger<S> {
         ran
     }
 
-    /// What has not come as a short message where one came last.
+    /// Takes a message from another lane than the message before.
     #[inline(never)]
     fn take_other(&mut self, state: &mut S, message: &Message) -> usize {
         usize::from(self.take(state, message))
     }
 
-    /// Runs what has come otherwise than as a message of its own, and goes on with what has begun.
-    /// Returns how many were run.
+    /// Continues the work of features. Returns the number of handlers that were run.
     #[inline(never)]
     fn go_on(&mut self, state: &mut S) -> usize {
         let ran = Features::<S>::advance(self, state);
@@ -413,8 +421,8 @@ impl<S> Messenger<S> {
         ran
     }
 
-    /// Waits until handlers have run, at most for `timeout`; sleeps where it takes long. Returns
-    /// how many were run.
+    /// Waits until handlers have run, at most for `timeout`, or without a limit for `None`. Sleeps
+    /// if that takes long. Returns the number of handlers that were run.
     ///
     /// # Errors
     /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer.
@@ -425,7 +433,7 @@ impl<S> Messenger<S> {
         timeout: Option<Duration>,
     ) -> Result<usize, ReceiveError> {
         let until = self.out.port.clock.deadline(timeout);
-        // Polls look at the network, too, and so do waits for room.
+        // Polls and waits for room look at the network, too.
         let _waiting = self.out.port.clock.wait(until);
         loop {
             if let Some(peer) = self.deaths.pop_front() {
@@ -438,7 +446,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Runs handlers as long as a condition holds.
+    /// Waits and runs handlers as long as a condition holds.
     ///
     /// # Errors
     /// [`ReceiveError::PeerDied`], once for each peer.
@@ -453,8 +461,8 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// Polls, and sleeps, until something holds. Where it does, it is not asked again: it may have
-    /// been done by asking.
+    /// Polls and sleeps until a condition holds. The condition is not called again after it was
+    /// true, because it may have side effects.
     pub(crate) fn wait_until(&mut self, state: &mut S, mut holds: impl FnMut(&mut Self) -> bool) {
         loop {
             if holds(self) {
@@ -472,12 +480,12 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Waits until all that handlers have sent, and what waits by channels, has gone out: for a
-    /// program that will not poll for a while. Runs handlers meanwhile.
+    /// Waits until all kept messages are sent: those of handlers and those by channels. A program
+    /// that will not poll for a while calls it first. Runs handlers meanwhile.
     // spec: AM-8
     pub fn flush(&mut self, state: &mut S) {
         loop {
-            // A poll may send the last of it: then nobody has anything to wake us for.
+            // A poll may send the last message. Then no event would end the wait.
             self.poll(state);
             if !self.out.has_kept() {
                 return;
@@ -488,7 +496,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// One message or more, if only records; or what else ends a wait.
+    /// Polls, or sleeps until a message or an end of the wait. Returns the number of handlers that
+    /// were run.
     fn step(&mut self, state: &mut S, until: Option<Deadline>) -> Result<usize, ReceiveError> {
         match self.poll(state) {
             0 => self.rest(state, until),
@@ -496,7 +505,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// The same after a poll that has run nothing.
+    /// Sleeps until a message or an end of the wait, after a poll that has run nothing.
     pub(crate) fn rest(
         &mut self,
         state: &mut S,
@@ -505,9 +514,9 @@ impl<S> Messenger<S> {
         let clock = &self.out.port.clock;
         let is_over = until.is_some_and(|until| clock.is_over(until));
         let is_restless = self.out.is_restless;
-        // Room wakes nobody.
+        // No event tells of room.
         let until = if is_restless { Some(clock.within(Duration::ZERO)) } else { until };
-        // Who waits for a peer looks whether it has gone after each change.
+        // Callers look after each change whether the peer that they wait for has gone.
         let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peers.changes());
         debug_assert!(seen <= self.peer_changes, "changes are counted, and none is taken back");
         let Outgoing { port, outbound, .. } = &mut self.out;
@@ -532,7 +541,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// What became of messages that were not run, here and at peers, oldest first.
+    /// Takes the list of messages whose handlers were not run, here or at peers, the oldest first.
+    /// At most 1024 are kept.
     // spec: AM-7
     pub fn failures(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.out.failures.take()
@@ -541,7 +551,7 @@ impl<S> Messenger<S> {
     /// Ends a connection, as [`Port::disconnect`] does, and forgets the peer's names.
     ///
     /// # Errors
-    /// As [`Port::disconnect`].
+    /// The errors of [`Port::disconnect`].
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.forget(peer);
         self.out.port.disconnect(peer)?;

@@ -1,12 +1,22 @@
-//! Active messages: handlers by name, run at their destination with what a message brings.
+//! Active messages: a message names a handler, which its destination runs with the message.
+//!
+//! A [`Messenger`] is built on a [`Port`](crate::Port). It sends and runs active messages. Its
+//! features are views, each with a module of its own:
+//!
+//! | view | what it does | module |
+//! |---|---|---|
+//! | [`Messenger::collectives`] | collectives of groups | [`collective`](crate::collective) |
+//! | [`Messenger::channels`] | logical channels, with priorities | [`channel`](crate::channel) |
+//! | [`Messenger::streams`] | pipelines of stages | [`stream`](crate::stream) |
+//! | [`Messenger::multicast`] | ordered messages to a group | [`multicast`](crate::multicast) |
 //!
 //! ```text
 //!   call, Call::reply --> outgoing.rs --> short message, or puts to the peer's landing,
-//!                               or read by the peer where it lies (pulling.rs)
+//!                               or read by the peer from the sender's memory (pulling.rs)
 //!   poll <-- handler <-- incoming.rs <--'
 //! ```
 //!
-//! Two ranks that count each other's words:
+//! Two ranks count each other's words:
 //!
 //! ```no_run
 //! use ayre::Port;
@@ -24,7 +34,7 @@
 //! let count = messenger.register("count", move |words: &mut Words, call, [], text| {
 //!     let count = String::from_utf8_lossy(text).split_whitespace().count() as u64;
 //!     words.heard += count;
-//!     // What finds no room is kept: a handler does not wait.
+//!     // A handler does not wait: a reply without room is kept and sent later.
 //!     let _ = call.reply(told, [count], &[]);
 //! })?;
 //! let mut words = Words::default();

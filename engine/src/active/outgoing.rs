@@ -1,4 +1,4 @@
-//! Sending: messages that go at once, and messages that are kept until there is room.
+//! Sending: messages that are sent at once, and messages that are kept until there is room.
 use super::assembly::Assembly;
 use super::failures::{DroppedCall, Failures};
 use super::handler::Handler;
@@ -16,29 +16,29 @@ use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Peers of which all are looked at to check a sum.
+/// The most peers for which a check adds up all of them.
 const WALKED_MAX: usize = 16;
 
-/// Why a feature is to send.
+/// The kind of a pass in which features send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// What nothing may hold up.
+    /// Only messages that nothing may delay.
     Urgent,
-    /// Messages of no feature wait for the same room: its share.
+    /// Messages without a feature wait for the same room: a feature sends its share.
     Shared,
-    /// Nothing else waits.
+    /// Nothing else waits for room.
     Free,
 }
 
-/// The sending side of a feature, which handlers reach while they run: then all else of a messenger
-/// is borrowed. A feature has what it needs of this.
+/// The sending side of a feature. Handlers can reach it while they run, when the rest of the
+/// messenger is borrowed. A feature implements the methods that it needs.
 pub(crate) trait Outbound {
-    /// Sends a peer what waits for it, as far as it has room.
+    /// Sends the feature's waiting messages to a peer, as far as there is room.
     fn send(_out: &mut Outgoing, _to: PeerId, _pass: Pass) -> Result<(), PostError> {
         Ok(())
     }
 
-    /// Whether something can be sent to a peer when it has room.
+    /// Whether messages to a peer wait only for room.
     fn is_ready(&mut self, _to: PeerId) -> bool {
         false
     }
@@ -48,19 +48,20 @@ pub(crate) trait Outbound {
         false
     }
 
-    /// Nothing can be sent to a peer any more, though more may come from it.
+    /// Drops the messages that wait for a peer. Nothing can be sent to it any more, though messages
+    /// from it may still arrive.
     fn drop_waiting(&mut self, _to: PeerId) {}
 
-    /// A peer has gone, and nothing comes from it any more.
+    /// A peer has died, and everything that it had sent was taken.
     fn on_death(&mut self, _peer: PeerId) {}
 
-    /// Connections have begun or ended: whether it is done with all of them, or must see them again
-    /// when more has been taken of what peers had sent.
+    /// Takes note of connections that have begun or ended. Returns false if it must be called again
+    /// after more messages of these peers have been taken.
     fn heed_peers(_out: &mut Outgoing) -> bool {
         true
     }
 
-    /// Whether something has come of which no record tells.
+    /// Whether something has arrived that no record announces.
     fn has_news(&self) -> bool {
         false
     }
@@ -69,29 +70,29 @@ pub(crate) trait Outbound {
 /// The sending sides of all features.
 pub(crate) type Outbounds = <() as Assembly>::Outbound;
 
-/// A messenger apart from its handlers, which send by it while they run.
+/// The sending part of a messenger, by which handlers send while they run.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) port: Port,
     pub(super) options: MessengerOptions,
     /// By peer number.
     pub(crate) peers: Vec<Peer>,
-    /// What is announced.
+    /// The names to announce.
     names: Vec<Name>,
-    /// What kept messages count for.
+    /// The sum of the weights of kept messages.
     kept: usize,
-    /// Something waits for room in a lane, which nobody tells of.
+    /// Something waits for room in a lane. No event tells of that.
     pub(super) is_restless: bool,
-    /// Something is owed to a peer, as far as is known.
+    /// A peer may be owed something.
     pub(super) owes: bool,
-    /// A poll has more to do than to take what has come.
+    /// A poll has more to do than to take arrived messages.
     pub(crate) has_more: bool,
-    /// Any peer has an id in conflict.
+    /// At least one peer has an id that means another handler there.
     pub(super) conflicts: bool,
     pub(super) failures: Failures,
-    /// Which way long messages have come faster.
+    /// The faster way of long messages, as measured.
     pub(super) choices: Choices,
-    /// Comings and goings of peers that all features know of.
+    /// The count of begun and ended connections that all features have taken note of.
     heeded: u64,
     pub(crate) outbound: Outbounds,
 }
@@ -115,7 +116,7 @@ impl Outgoing {
         }
     }
 
-    /// What holds between two calls, of all peers and of one.
+    /// Checks the invariants between two calls, of all peers and of one.
     fn check(&self, peer: PeerId) {
         debug_assert!(self.owes || !self.is_restless, "who waits for room owes something");
         debug_assert!(self.heeded <= self.port.peers.changes(), "changes are heeded as they come");
@@ -140,7 +141,7 @@ impl Outgoing {
         &mut self.peers[peer.index()]
     }
 
-    /// A message that fits into one record, if it may go now and has room.
+    /// Sends a message that fits into one record, if nothing must go before it and there is room.
     // spec: AM-5
     #[inline(always)]
     pub(super) fn post<const N: usize>(
@@ -164,7 +165,7 @@ impl Outgoing {
         self.post_slowly(to, handler.id(), &arguments, payload)
     }
 
-    /// A message has found no room: the next one has its turn before what waits by channels.
+    /// Notes that a message has found no room. The next one is sent before messages by channels.
     #[inline(never)]
     pub(super) fn want(&mut self, to: PeerId) {
         self.peer(to).is_wanted = true;
@@ -187,7 +188,7 @@ impl Outgoing {
         self.port.send(to, tag, bytes)
     }
 
-    /// Tells a peer of the names that it does not know of.
+    /// Announces to a peer the names that it does not know.
     // spec: AM-3
     pub(super) fn announce(&mut self, to: PeerId) -> Result<(), PostError> {
         while let Some(Name { id, arguments, name }) = self.names.get(self.told(to)) {
@@ -209,7 +210,7 @@ impl Outgoing {
         self.peer(to).is_amid_long()
     }
 
-    /// Bytes of the longest payload that is taken.
+    /// Bytes of the longest payload that this messenger accepts.
     pub(crate) const fn longest(&self) -> usize {
         self.options.longest
     }
@@ -218,7 +219,7 @@ impl Outgoing {
         self.peers.get(peer.index()).map_or(0, |peer| peer.told)
     }
 
-    /// A name that is to be announced; where peers have announced its id, they must mean the same.
+    /// Adds a name to announce, and compares it with the names that peers have announced.
     // spec: AM-3
     pub(super) fn add_name(&mut self, name: Name) {
         for peer in &mut self.peers {
@@ -234,7 +235,7 @@ impl Outgoing {
         self.stir();
     }
 
-    /// A message from within a handler: sent or kept.
+    /// Sends or keeps a message of a handler.
     // spec: AM-8
     pub(super) fn send<const N: usize>(
         &mut self,
@@ -263,11 +264,11 @@ impl Outgoing {
         self.keep(to, Kept::Long(Long { id, arguments, payload, sent: 0 }))
     }
 
-    /// Keeps a message until it can go.
+    /// Keeps a message until it can be sent.
     // spec: AM-8
     pub(super) fn keep(&mut self, to: PeerId, kept: Kept) -> Result<(), PostError> {
         let free = self.options.overflow.saturating_sub(self.kept);
-        // Who does not take what is his leaves as much room for the others.
+        // A peer may use as much as it leaves free for the others.
         if self.peer(to).weight + kept.weight() > free {
             return Err(Busy::OverflowFull.into());
         }
@@ -275,7 +276,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Puts a message by, at an end of what waits for its peer.
+    /// Adds a message at one end of those that wait for its peer.
     fn put_by(&mut self, to: PeerId, kept: Kept, end: fn(&mut VecDeque<Kept>, Kept)) {
         let weight = kept.weight();
         self.kept += weight;
@@ -286,14 +287,14 @@ impl Outgoing {
         self.check(to);
     }
 
-    /// A record that its peer waits for, and of which there are few: it is kept beyond any limit.
+    /// Sends a record that its peer waits for, or keeps it beyond any limit. There are few of them.
     pub(crate) fn owe_bytes(&mut self, to: PeerId, tag: u32, bytes: &[u8]) {
         if self.peer(to).is_busy() || self.port.send(to, tag, bytes).is_err() {
             self.owe_kept(to, Kept::Record { tag, bytes: bytes.to_vec() });
         }
     }
 
-    /// The same of a long message, whose payload others may be owed, too.
+    /// Sends or keeps a long message in this way. Several peers may share its payload.
     pub(crate) fn owe_long(
         &mut self,
         to: PeerId,
@@ -311,24 +312,24 @@ impl Outgoing {
         }
     }
 
-    /// Whether more than so many records of this tag wait for a peer to take something.
+    /// Whether more than `most` records of this tag wait for a peer.
     pub(crate) fn owes_more(&self, to: PeerId, tag: u32, most: usize) -> bool {
         let is_one = |kept: &&Kept| matches!(kept, Kept::Record { tag: of, .. } if *of == tag);
         let kept = self.peers.get(to.index()).map(|peer| &peer.kept);
         kept.is_some_and(|kept| kept.len() > most && kept.iter().filter(is_one).count() > most)
     }
 
-    /// Whether a peer is owed more than so many messages.
+    /// Whether a peer is owed more than `most` messages.
     pub(crate) fn owes_beyond(&self, to: PeerId, most: usize) -> bool {
         self.peers.get(to.index()).is_some_and(|peer| peer.kept.len() > most)
     }
 
-    /// Whether a peer takes a message before anything that is kept for it.
+    /// Whether nothing is kept for a peer that a message must wait behind.
     pub(crate) fn takes_at_once(&self, to: PeerId) -> bool {
         self.peers.get(to.index()).is_none_or(|peer| !peer.is_busy())
     }
 
-    /// Keeps a message whose first bytes are sent, and which nobody else will send any more.
+    /// Keeps a message whose first bytes are sent, so that its rest is sent later.
     pub(crate) fn keep_rest(&mut self, to: PeerId, id: u32, payload: &[u8], sent: usize) {
         debug_assert!(sent > 0 && sent < payload.len(), "some of it is sent, and not all");
         self.peer(to).outward.hold(false);
@@ -339,7 +340,7 @@ impl Outgoing {
         }
     }
 
-    /// A message was dropped.
+    /// Notes a dropped message, and tells its sender.
     // spec: AM-7
     pub(crate) fn fail(&mut self, peer: PeerId, handler: u32, cause: DropCause) {
         self.report(DroppedCall { peer, handler, cause, is_ours: false });
@@ -347,7 +348,7 @@ impl Outgoing {
             return;
         }
         let (tag, bytes) = Record::Failed(handler, cause).encode();
-        // What a full overflow has no room for, nobody waits for.
+        // If the overflow is full, the sender is not told. It does not wait for that.
         let _ = self.keep(peer, Kept::Record { tag, bytes: bytes.to_vec() });
     }
 
@@ -357,7 +358,7 @@ impl Outgoing {
         self.failures.add(failure, known);
     }
 
-    /// Whether a poll is to look at more than what has come.
+    /// Whether a poll has more to do than to take arrived messages.
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
         self.has_more || self.port.peers.changes() != self.heeded
@@ -380,12 +381,12 @@ impl Outgoing {
         }
     }
 
-    /// Something may be due: it is looked at before anybody sleeps.
+    /// Makes the next poll look for work, before the program sleeps.
     pub(crate) fn stir(&mut self) {
         (self.owes, self.is_restless, self.has_more) = (true, true, true);
     }
 
-    /// Sends what peers are owed, as far as they have room.
+    /// Sends what is owed to all peers, as far as there is room.
     #[inline(never)]
     pub(super) fn drain(&mut self) {
         (self.owes, self.is_restless) = (false, false);
@@ -407,7 +408,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends what a peer is owed, as far as it has room: first what nothing may hold up.
+    /// Sends what is owed to a peer, as far as there is room. Messages that nothing may delay come
+    /// first.
     // spec: AM-3, AM-8, AM-14
     fn drain_peer(&mut self, to: PeerId) -> Result<(), PostError> {
         self.announce(to)?;
@@ -429,7 +431,7 @@ impl Outgoing {
         if others_wait { Ok(()) } else { Outbounds::send(self, to, Pass::Free) }
     }
 
-    /// Sends what was kept.
+    /// Sends the kept messages of a peer.
     // spec: AM-8
     fn drain_kept(&mut self, to: PeerId) -> Result<(), PostError> {
         if self.peer(to).outward.is_held() {
@@ -457,7 +459,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// What comes back waits for the peer, or for what the error says.
+    /// Sends a kept message. Returns the part that must wait for the peer, or that met an error.
     fn send_kept(&mut self, to: PeerId, kept: Kept) -> Result<Option<Kept>, (Kept, PostError)> {
         match kept {
             Kept::Record { tag, bytes } => match self.port.send(to, tag, &bytes) {
@@ -487,7 +489,7 @@ impl Outgoing {
         self.check(to);
     }
 
-    /// What is known of a peer that is gone.
+    /// Forgets the state of a peer that is gone.
     // spec: AM-11
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.drop_kept(peer);
@@ -500,8 +502,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends as much of a long message as there is room for; true where that was all, false where
-    /// the rest waits for a record of the peer.
+    /// Sends as much of a long message as there is room for. Returns true when all of it is sent,
+    /// and false while the rest waits for a record of the peer.
     // spec: AM-12, AM-13
     pub(crate) fn advance(
         &mut self,
@@ -527,7 +529,7 @@ impl Outgoing {
         done
     }
 
-    /// Whether the peer's landing is there; it is asked for, and taken, if not.
+    /// Whether the peer's landing is there. If not, asks for it or accepts it.
     // spec: AM-12
     pub(crate) fn find_landing(&mut self, to: PeerId) -> Result<bool, PostError> {
         self.peer(to);
@@ -536,7 +538,7 @@ impl Outgoing {
         outward.find_landing(&mut way)
     }
 
-    /// Copies what a peer has put into its landing.
+    /// Copies bytes that a peer has put into its landing.
     pub(crate) fn read_landing(&mut self, peer: PeerId, offset: u64, into: &mut [u8]) {
         if let Some(landing) = &self.peer(peer).landing {
             let end = offset + into.len() as u64;
@@ -558,7 +560,7 @@ pub(crate) fn lay<'a>(buffer: &'a mut [u8], arguments: &[u64], payload: &[u8]) -
     &buffer[..len]
 }
 
-/// A short message's tag and bytes.
+/// Returns the tag and the bytes of a short message.
 // spec: AM-15
 fn body<'a>(
     buffer: &'a mut [u8; EAGER_MAX],

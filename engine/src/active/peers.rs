@@ -1,4 +1,4 @@
-//! What a messenger knows of each peer.
+//! The state of a messenger for each peer.
 use crate::mem::inject::Process;
 use crate::mem::region::{Region, RemoteRegion};
 use crate::port::capability::Grant;
@@ -8,7 +8,7 @@ use ayre_proto::active::long::{Inward, Outward};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What an announcement says.
+/// An announced name of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) id: u32,
@@ -16,33 +16,33 @@ pub(super) struct Name {
     pub(super) name: Box<str>,
 }
 
-/// A peer.
+/// The state for a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
-    /// Names that it was told of, counted from the first.
+    /// The number of own names that were announced to it.
     pub(super) told: usize,
     /// Handlers that it has announced.
     pub(super) announced: Vec<Name>,
-    /// Ids that stand for something else at its end.
+    /// Ids that mean another handler at the peer.
     pub(super) conflicts: Vec<u32>,
     /// Syncs that it has begun.
     pub(super) syncs: u64,
-    /// What waits to be sent, in order.
+    /// Messages that wait to be sent, in order.
     pub(super) kept: VecDeque<Kept>,
-    /// What that counts for.
+    /// The sum of their weights.
     pub(super) weight: usize,
-    /// The program has found no room for a message by no channel.
+    /// The program waits for room for a message without a channel.
     pub(super) is_wanted: bool,
-    /// Long messages to it, and its landing for us, once that is open.
+    /// Long messages to the peer, and its landing for them, once that is open.
     pub(crate) outward: Outward,
     pub(crate) there: Option<Box<RemoteRegion>>,
-    /// Long messages of it, and our landing for it.
+    /// Long messages of the peer, and the landing for them.
     pub(super) inward: Inward,
     pub(super) landing: Option<Landing>,
-    /// The one that is coming; how that was chosen, where it could have been read.
+    /// The long message under way, and how its way was chosen.
     pub(super) coming: Coming,
     pub(super) chosen: Option<Chosen>,
-    /// Whose memory it is that messages of the peer's lie in; none before the first of them.
+    /// The process whose memory the peer's messages lie in; none before the first of them.
     pub(super) process: Option<Option<Process>>,
 }
 
@@ -53,16 +53,16 @@ impl Default for Coming {
     }
 }
 
-/// Begins at a line: copies to elsewhere are slower.
+/// A buffer that begins at a cache line, because copies to other addresses are slower.
 pub(super) type Payload = AVec<u8, ConstAlign<64>>;
 
-/// Our landing for the peer.
+/// The landing for a peer.
 #[derive(Debug)]
 pub(super) struct Landing {
     pub(super) region: Region,
-    /// For as long as the landing stands.
+    /// Held as long as the landing exists.
     pub(super) _grant: Grant,
-    /// Its part of what rings have together.
+    /// The landing's share of the memory for rings.
     pub(super) _share: Share,
 }
 
@@ -70,12 +70,12 @@ pub(super) struct Landing {
 #[derive(Debug)]
 pub(super) struct Coming {
     pub(super) arguments: Vec<u8>,
-    /// Its first bytes are those that have come; the rest is of messages before.
+    /// The first bytes have arrived; the rest is left from earlier messages.
     pub(super) payload: Payload,
     pub(super) len: usize,
 }
 
-/// What was asked for within handlers and found no room.
+/// A message of a handler that waits for room.
 #[derive(Debug)]
 pub(super) enum Kept {
     Record { tag: u32, bytes: Vec<u8> },
@@ -88,17 +88,17 @@ pub(super) struct Long {
     pub(super) id: u32,
     pub(super) arguments: Vec<u8>,
     pub(super) payload: Arc<Vec<u8>>,
-    /// Bytes of the payload that are sent.
+    /// The sent bytes of the payload.
     pub(super) sent: usize,
 }
 
-/// What a kept message counts for besides its bytes.
+/// The weight of a kept message besides its bytes.
 const KEPT_BYTES: usize = 64;
-/// Kept messages of which all are looked at to check a sum.
+/// The most kept messages for which a check adds up all of them.
 const WALKED_MAX: usize = 16;
 
 impl Kept {
-    /// What it counts for in the messenger's limit.
+    /// The bytes that a kept message takes of the messenger's limit.
     // spec: AM-8
     pub(super) fn weight(&self) -> usize {
         KEPT_BYTES
@@ -110,7 +110,7 @@ impl Kept {
 }
 
 impl Peer {
-    /// What holds between two calls.
+    /// Checks the invariants between two calls.
     pub(super) fn check(&self) {
         let is_empty = self.kept.is_empty();
         debug_assert_eq!(self.weight == 0, is_empty, "what is kept counts");
@@ -124,7 +124,7 @@ impl Peer {
         }
     }
 
-    /// Whether what is sent now must wait behind something.
+    /// Whether a new message must wait behind others.
     #[inline(always)]
     pub(crate) fn is_busy(&self) -> bool {
         !self.kept.is_empty() || self.outward.is_held()
@@ -137,7 +137,7 @@ impl Peer {
             || first.is_some_and(|kept| matches!(kept, Kept::Long(long) if long.sent > 0))
     }
 
-    /// Our landing for the peer.
+    /// Returns the landing for the peer.
     pub(crate) fn landing(&self) -> Option<&Region> {
         self.landing.as_ref().map(|landing| &landing.region)
     }

@@ -1,4 +1,4 @@
-//! Long messages that the receiver reads where they lie: one copy, by the kernel.
+//! Long messages that the receiver reads from the sender's memory, with one copy by the kernel.
 //!
 //! ```text
 //!   sender                               receiver
@@ -20,7 +20,7 @@ use ayre_proto::active::record::{Pulled, Record};
 use ayre_proto::units::PeerId;
 
 impl Outgoing {
-    /// Tells a peer whether its message was read, if it is to be told and has room.
+    /// Tells a peer whether its message was read, if that is due and there is room.
     // spec: AM-14
     pub(super) fn tell_pulled(&mut self, to: PeerId) {
         let Some(pulled) = self.peer(to).inward.pulled_due() else { return };
@@ -30,19 +30,19 @@ impl Outgoing {
         }
     }
 
-    /// Reads a message where its sender has it, or has it come by the landing, as is faster.
+    /// Reads a message from its sender's memory, or asks for it by the landing if that is faster.
     // spec: INJ-2, INJ-7, INJ-8
     pub(super) fn pull(&mut self, source: PeerId, address: u64, len: usize) -> Pulled {
         if self.process_of(source).is_none() {
             return Pulled::Never;
         }
-        // One that was to come by the landing before does not.
+        // The message before this one does not come by the landing any more.
         self.comes(source, 0);
         debug_assert!(self.peer(source).chosen.is_none(), "one of a peer comes at a time");
         let Self { port, choices, .. } = self;
         let tuning = port.config.tuning.as_deref();
         let is_said = tuning.is_some_and(|tuning| tuning.said(Use::Message, len as u64).is_some());
-        // A short one asks where its sender was told to: nothing is compared.
+        // Short messages are not timed.
         let chosen = (is_said || len > UNASKED_MAX)
             .then(|| choices.choose(Use::Message, len as u64, tuning, || port.clock.now()));
         if chosen.is_some_and(|chosen| chosen.by != Method::Kernel) {
@@ -59,14 +59,14 @@ impl Outgoing {
         if is_read { Pulled::Whole } else { Pulled::Never }
     }
 
-    /// A message of so many bytes comes by the landing: the one that was to, or another instead.
+    /// Notes that a message of `len` bytes comes by the landing.
     // spec: INJ-8
     pub(super) fn comes(&mut self, source: PeerId, len: u64) {
         let other = self.peer(source).chosen.take_if(|chosen| chosen.bytes != len);
         other.into_iter().for_each(|chosen| self.choices.drop_one(chosen));
     }
 
-    /// It has come whole.
+    /// Notes that the message has arrived whole.
     // spec: INJ-8
     pub(super) fn has_come(&mut self, source: PeerId) {
         if let Some(chosen) = self.peer(source).chosen.take() {
@@ -74,14 +74,14 @@ impl Outgoing {
         }
     }
 
-    /// Reads a message where its sender has it. False where that cannot be: then what was read may
-    /// be anything.
+    /// Reads a message from its sender's memory. Returns false if that has failed. Then the payload
+    /// is undefined.
     // spec: INJ-6
     fn read_at(&mut self, source: PeerId, address: u64, len: usize) -> bool {
         let payload = &mut self.peer(source).coming.payload;
         let mut payload = std::mem::replace(payload, Payload::new(64));
         if payload.len() < len {
-            // Not grown: of what lies there nothing is to be kept.
+            // Cleared first, so that growing copies nothing.
             payload.clear();
             payload.resize(len, 0);
         }
@@ -92,12 +92,13 @@ impl Outgoing {
             debug_assert!(len <= payload.len(), "all of it was read");
             (coming.payload, coming.len) = (payload, len);
         }
-        // A sender that has left may have used the memory for other things.
+        // A sender that has left may have reused the memory.
         self.port.progress();
         is_read && self.port.is_alive(source)
     }
 
-    /// What peers may be reading stays where it is for good: nobody else will wait for them.
+    /// Leaks the payloads that peers may still read, because nothing waits for these peers any
+    /// more.
     // spec: INJ-7
     pub(super) fn leave_to_peers(&mut self) {
         for peer in self.peers.iter_mut().filter(|peer| peer.outward.is_being_read()) {
@@ -105,7 +106,7 @@ impl Outgoing {
         }
     }
 
-    /// The process that a peer on a direct connection is.
+    /// Returns the process of a peer on a direct connection.
     fn process_of(&mut self, peer: PeerId) -> Option<&Process> {
         if self.peer(peer).process.is_none() {
             let connection = self.port.connection(peer).ok()?;

@@ -1,4 +1,4 @@
-//! The way of long messages to a peer: records by its lane, pieces by puts to its landing.
+//! Long messages to a peer: records by its lane, and pieces by puts into its landing.
 use super::peers::Peer;
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::region::RemoteRegion;
@@ -11,18 +11,18 @@ use ayre_proto::active::long::{Message, Outward, UNASKED_MAX, Way};
 use ayre_proto::active::record::Record;
 use ayre_proto::units::PeerId;
 
-/// Under which landings are handed over.
+/// The name under which landings are handed over.
 // spec: AM-12
 pub(super) const LANDING: u64 = 0x6179_7265_0000_0001;
 
-/// The way to one peer.
+/// The lane and the landing of one peer.
 pub(crate) struct WayTo<'a> {
     port: &'a mut Port,
     to: PeerId,
     there: &'a mut Option<Box<RemoteRegion>>,
 }
 
-/// A known peer's sending end of long messages, and the way to that peer.
+/// Returns the sending state of a known peer's long messages, and its lane and landing.
 pub(crate) fn way_to<'a>(
     port: &'a mut Port,
     peers: &'a mut [Peer],
@@ -32,7 +32,7 @@ pub(crate) fn way_to<'a>(
     (outward, WayTo { port, to, there })
 }
 
-/// Sends a peer a record, if its lane has room.
+/// Sends a record to a peer, if its lane has room.
 pub(super) fn say(port: &mut Port, to: PeerId, record: &Record<'_>) -> Result<(), PostError> {
     let (tag, bytes) = record.encode();
     port.send(to, tag, &bytes)
@@ -69,7 +69,8 @@ impl Way for WayTo<'_> {
         self.port.put(region, offset, bytes, PostOptions::new()).map(|_| ())
     }
 
-    /// A poll waits for nobody: what a peer must take in between is put as pieces of its own.
+    /// A poll never waits. So bytes that do not fit the room of the landing are put as further
+    /// pieces.
     fn longest_put(&mut self) -> usize {
         usize::try_from(self.port.longest_put_at_once(self.to)).unwrap_or(usize::MAX)
     }

@@ -1,11 +1,11 @@
-//! What a program does with channels.
+//! The view of a messenger's channels, and sending by a channel.
 use crate::active::{Call, Handler, Messenger};
 use crate::error::{Fault, PostError, SetupError};
 use ayre_proto::logical::{NUMBERS, PRIORITIES, WEIGHT_MAX};
 use ayre_proto::units::PeerId;
 use std::fmt;
 
-/// A channel, as both ends know it.
+/// A logical channel, which both ends know by its number.
 // spec: CHAN-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Channel {
@@ -13,18 +13,18 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The channel of this number; there are those from 1 to 255.
+    /// Returns the channel of a number from 1 to 255, and `None` for 0.
     pub const fn with_number(number: u8) -> Option<Self> {
         if number == 0 { None } else { Some(Self { number }) }
     }
 
-    /// Its number.
+    /// Returns the number.
     pub const fn number(self) -> u8 {
         self.number
     }
 }
 
-/// How a channel is served at this end.
+/// The options of a channel at this end.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelOptions {
     pub(super) priority: u8,
@@ -33,26 +33,27 @@ pub struct ChannelOptions {
 }
 
 impl ChannelOptions {
-    /// The defaults: see each.
+    /// Returns the default options, which each method states.
     pub const fn new() -> Self {
         Self { priority: 0, weight: 1, room: 1 << 20 }
     }
 
-    /// 0 (default) to 7: channels of higher priority are served before others, always.
+    /// Sets the priority, 0 (the default) to 7. Channels of higher priority always come first.
     // spec: CHAN-6
     pub const fn priority(mut self, priority: u8) -> Self {
         self.priority = priority;
         self
     }
 
-    /// 1 (default) to 16: the share among channels of the same priority.
+    /// Sets the share among channels of the same priority, 1 (the default) to 16.
     // spec: CHAN-6
     pub const fn weight(mut self, weight: u8) -> Self {
         self.weight = weight;
         self
     }
 
-    /// Bytes of messages that wait for one peer by this channel: 1 MiB. One message always fits.
+    /// Sets the bytes of messages that may wait here for one peer by this channel. The default is
+    /// 1 MiB. One message always fits.
     // spec: CHAN-4
     pub const fn room(mut self, bytes: usize) -> Self {
         self.room = bytes;
@@ -66,7 +67,7 @@ impl Default for ChannelOptions {
     }
 }
 
-/// A messenger, or a handler's way out, that sends by a channel.
+/// A messenger or a handler's [`Call`] that sends by a channel.
 #[derive(Debug)]
 pub struct On<'a, T> {
     by: &'a mut T,
@@ -89,18 +90,18 @@ impl<S> Messenger<S> {
         Channels(self)
     }
 
-    /// The messenger, sending by a channel.
+    /// Returns the messenger as one that sends by a channel.
     pub const fn on(&mut self, channel: Channel) -> On<'_, Self> {
         On { by: self, channel }
     }
 }
 
 impl<S> Channels<'_, S> {
-    /// Says how a channel is served at this end, for all peers; what was said before of the same
-    /// one holds no more.
+    /// Opens a channel at this end, for all peers. Its options replace those of an earlier call
+    /// with the same number. Sends nothing.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] beyond the limits.
+    /// [`SetupError::Invalid`] for a number, priority or weight out of its range.
     // spec: CHAN-1, CHAN-6
     pub fn open(&mut self, number: u8, options: ChannelOptions) -> Result<Channel, SetupError> {
         let is_sound = options.priority < PRIORITIES && (1..=WEIGHT_MAX).contains(&options.weight);
@@ -112,22 +113,22 @@ impl<S> Channels<'_, S> {
         Ok(Channel { number })
     }
 
-    /// What comes by a channel is not run any more, and when its window is full it stays at its
-    /// senders. Other channels go on.
+    /// Stops running messages of a channel. When the channel's window is full, further messages
+    /// stay at their senders. Other channels go on.
     // spec: CHAN-11
     pub fn hold(&mut self, channel: Channel) {
         self.0.inbox().hold(channel.number);
     }
 
-    /// What comes by a channel is run again, and what has come.
+    /// Runs messages of a held channel again, first those that have arrived meanwhile.
     // spec: CHAN-11
     pub fn release(&mut self, channel: Channel) {
         self.0.inbox().release(channel.number);
         self.0.out.has_more = true;
     }
 
-    /// Takes what has come, and runs what came by this channel, held or not, and what came by none.
-    /// Never blocks. Returns how many were run.
+    /// Takes arrived messages. Runs those of this channel, held or not, and those without a
+    /// channel. Never blocks. Returns the number of handlers that were run.
     // spec: CHAN-11
     pub fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
         debug_assert!(self.0.inbox().only.is_none(), "one poll at a time");
@@ -137,7 +138,7 @@ impl<S> Channels<'_, S> {
         ran
     }
 
-    /// Bytes of messages that wait here for a peer by a channel.
+    /// Returns the bytes of messages that wait here for a peer by a channel.
     // spec: CHAN-4
     pub fn backlog(&mut self, peer: PeerId, channel: Channel) -> usize {
         self.0.out.logical().ends(peer).map_or(0, |ends| ends.backlog(channel.number))
@@ -145,11 +146,11 @@ impl<S> Channels<'_, S> {
 }
 
 impl<S> On<'_, Messenger<S>> {
-    /// Sends a message of any length by the channel; waits, running handlers, until it has gone or
-    /// there is room for it to wait in.
+    /// Sends a message of any length by the channel. Waits until the message is sent or has room in
+    /// the channel's queue, and runs handlers meanwhile.
     ///
     /// # Errors
-    /// As [`Messenger::call`].
+    /// The errors of [`Messenger::call`].
     // spec: CHAN-2, CHAN-4
     #[inline]
     pub fn call<const N: usize>(
@@ -170,11 +171,12 @@ impl<S> On<'_, Messenger<S>> {
         }
     }
 
-    /// The same where there is room for the message to wait in, or nothing. Runs no handler.
+    /// Sends a message of any length by the channel, if it can be sent or has room in the channel's
+    /// queue. Never blocks, and runs no handler.
     ///
     /// # Errors
-    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) with nothing done; [`Fault`]s as
-    /// [`Messenger::call`]'s.
+    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) with nothing done; the [`Fault`]s of
+    /// [`Messenger::call`].
     // spec: CHAN-4
     #[inline]
     pub fn try_call<const N: usize>(
@@ -189,17 +191,17 @@ impl<S> On<'_, Messenger<S>> {
 }
 
 impl<'a> Call<'a> {
-    /// The way out, by a channel.
+    /// Returns the call as one that sends by a channel.
     pub const fn on(&mut self, channel: Channel) -> On<'_, Self> {
         On { by: self, channel }
     }
 }
 
 impl On<'_, Call<'_>> {
-    /// Sends a message by the channel to who has sent this one.
+    /// Sends a message by the channel to the sender of this one. Never blocks.
     ///
     /// # Errors
-    /// As [`On::send`].
+    /// The errors of [`On::send`].
     // spec: CHAN-2, CHAN-4
     #[inline]
     pub fn reply<const N: usize>(
@@ -211,11 +213,11 @@ impl On<'_, Call<'_>> {
         self.send(self.by.source(), handler, arguments, payload)
     }
 
-    /// Sends a message by the channel to anyone. Never blocks.
+    /// Sends a message by the channel to any peer. Never blocks.
     ///
     /// # Errors
-    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) where what waits for that peer by the
-    /// channel leaves no room; faults as [`Call::send`]'s.
+    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) if the channel's queue to that peer has no
+    /// room; the faults of [`Call::send`].
     // spec: CHAN-2, CHAN-4
     #[inline]
     pub fn send<const N: usize>(

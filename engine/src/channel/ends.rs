@@ -1,4 +1,4 @@
-//! What a messenger keeps of the channels of each peer.
+//! The state of channels for each peer.
 use super::calls::ChannelOptions;
 use crate::active::outgoing::Outgoing;
 use ayre_proto::active::ARGUMENTS_MAX;
@@ -7,21 +7,21 @@ use ayre_proto::logical::{Inward, Outward};
 use ayre_proto::units::PeerId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Messages of a queue of which all are looked at to check a sum.
+/// The most messages of a queue for which a check adds up all of them.
 const WALKED_MAX: usize = 16;
 
-/// The channels of a messenger that its handlers send by, too.
+/// The sending side of a messenger's channels, by which handlers send, too.
 #[derive(Debug, Default)]
 pub(crate) struct Logical {
-    /// What the program has said of channels, by number.
+    /// The options of opened channels, by number.
     pub(super) options: BTreeMap<u8, ChannelOptions>,
     /// By peer number; none before the first message by a channel.
     ends: Vec<Option<Box<Ends>>>,
-    /// How many there have been.
+    /// The number of all ends so far.
     serial: u32,
 }
 
-/// Both ends here of a peer's channels.
+/// The sending and the receiving ends here of the channels with a peer.
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) outward: Outward,
@@ -29,22 +29,22 @@ pub(super) struct Ends {
     queues: Vec<Queue>,
     pub(super) inward: Inward,
     pub(super) coming: BTreeMap<u8, Coming>,
-    /// Channels of which the peer is to be told.
+    /// Channels whose returned credit the peer is to be told.
     pub(super) dues: Vec<u8>,
-    /// A peer that was lost and found again has other ones.
+    /// Tells these ends from those of an earlier connection with the peer.
     pub(super) serial: u32,
-    /// Whether the last pass in which others waited, too, was theirs alone.
+    /// Whether channels have yielded the last pass to other messages.
     has_yielded: bool,
 }
 
-/// What waits at its sender.
+/// The messages of a channel that wait at their sender.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) messages: VecDeque<Waiting>,
     pub(super) bytes: usize,
 }
 
-/// A message that waits.
+/// A waiting message.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) id: u32,
@@ -53,12 +53,12 @@ pub(super) struct Waiting {
     pub(super) sent: usize,
 }
 
-/// A message that comes in parts.
+/// A long message that arrives in parts.
 #[derive(Debug)]
 pub(super) struct Coming {
     pub(super) id: u32,
     pub(super) content: Vec<u8>,
-    /// It is to nobody, or too long: its parts are taken and forgotten.
+    /// Set if it has no handler or is too long. Its parts are taken and forgotten.
     pub(super) dropped: Option<DropCause>,
 }
 
@@ -74,7 +74,8 @@ impl Logical {
         self.ends.get_mut(peer.index())?.as_deref_mut()
     }
 
-    /// The same, made if there are none; `longest` is what is taken in one message.
+    /// Returns the ends of a peer, and makes them if there are none. `longest` is the longest
+    /// payload that is accepted.
     pub(super) fn ends_or_new(&mut self, peer: PeerId, longest: usize) -> &mut Ends {
         if peer.index() >= self.ends.len() {
             self.ends.resize_with(peer.index() + 1, || None);
@@ -104,18 +105,18 @@ impl Logical {
         self.ends(peer).is_some_and(|ends| !ends.dues.is_empty() || ends.outward.next().is_some())
     }
 
-    /// Whether channels have this pass, where something else waits for the same room: every other
-    /// one.
+    /// Whether channels may send in this pass. If other messages wait for the same room, they may
+    /// in every other pass.
     pub(super) fn takes_turn(&mut self, peer: PeerId) -> bool {
         let Some(ends) = self.ends(peer) else { return false };
         ends.has_yielded = !ends.has_yielded;
         !ends.has_yielded
     }
 
-    /// What waits for a peer is lost: it has gone.
+    /// Drops the messages that wait for a peer that has gone.
     pub(super) fn drop_waiting(&mut self, peer: PeerId) {
         if let Some(ends) = self.ends(peer) {
-            // What it has said before counts on: it lies in front of messages that are still run.
+            // The receiving side stays, because arrived messages are still run.
             ends.outward.clear();
             (ends.queues, ends.dues) = (Vec::new(), Vec::new());
             debug_assert!(ends.outward.next().is_none(), "nothing has a turn any more");
@@ -146,7 +147,7 @@ impl Ends {
         }
     }
 
-    /// What holds of a channel between two calls.
+    /// Checks the invariants of a channel between two calls.
     pub(super) fn check(&self, number: u8) {
         let Some(queue) = self.queues.get(usize::from(number)) else { return };
         debug_assert!(queue.bytes == 0 || !queue.messages.is_empty(), "bytes are messages'");
@@ -168,12 +169,12 @@ impl Ends {
         &mut self.queues[usize::from(number)]
     }
 
-    /// What waits on a channel, in bytes.
+    /// Bytes of messages that wait on a channel.
     pub(super) fn backlog(&self, number: u8) -> usize {
         self.queues.get(usize::from(number)).map_or(0, |queue| queue.bytes)
     }
 
-    /// Whether its peer is to be told of a channel; it will be.
+    /// Whether credit of a channel is due to the peer. If so, notes that it will be sent.
     pub(super) fn heed_due(&mut self, number: u8) -> bool {
         let is_due = self.inward.due(number).is_some();
         if is_due && !self.dues.contains(&number) {
@@ -184,7 +185,7 @@ impl Ends {
 }
 
 impl Queue {
-    /// Bytes of the first message.
+    /// Bytes of the first waiting message.
     pub(super) fn first(&self) -> Option<u64> {
         self.messages.front().map(|message| message.content.len() as u64)
     }

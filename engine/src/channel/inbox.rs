@@ -1,14 +1,14 @@
-//! Messages that have come by channels, and whose turn it is to be run.
+//! Messages that have arrived by channels, and the order in which they are run.
 use super::calls::ChannelOptions;
 use ayre_proto::logical::{Due, Turns, cost};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// A message that has come whole.
+/// A message that has arrived whole.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) source: PeerId,
-    /// Of which ends of this peer.
+    /// The serial number of the peer's ends.
     pub(super) serial: u32,
     pub(super) id: u32,
     /// Arguments and payload.
@@ -16,20 +16,20 @@ pub(super) struct Arrived {
     pub(super) due: Due,
 }
 
-/// Queues of all channels, whoever has sent what is in them.
+/// A queue for each channel, with the messages of all peers.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     turns: Turns,
     /// By channel number.
     queues: Vec<VecDeque<Arrived>>,
     held: [bool; 256],
-    /// The only channel whose messages are run for now.
+    /// The only channel whose messages are run during `poll_only`.
     pub(super) only: Option<u8>,
-    /// Of messages that were run: so that few have to be allocated.
+    /// Buffers of messages that were run, to be used again.
     spare: Vec<Vec<u8>>,
 }
 
-/// How many are kept, and how long each is at most.
+/// The most spare buffers.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES: usize = 4096;
 
@@ -45,7 +45,7 @@ impl Inbox {
         self.turns.set(number, options.priority, options.weight);
     }
 
-    /// Whether there is something to run.
+    /// Whether a message can be run.
     #[inline(always)]
     pub(super) fn is_due(&self) -> bool {
         !self.turns.is_empty() || self.only.is_some()
@@ -63,14 +63,14 @@ impl Inbox {
         }
     }
 
-    /// Memory for a message.
+    /// Returns a buffer for a message.
     pub(super) fn buffer(&mut self) -> Vec<u8> {
         let buffer = self.spare.pop().unwrap_or_default();
         debug_assert!(buffer.is_empty(), "nothing of an earlier message is left");
         buffer
     }
 
-    /// It is not needed any more.
+    /// Takes back a buffer that is not needed any more.
     pub(super) fn take_back(&mut self, mut buffer: Vec<u8>) {
         if self.spare.len() < SPARE_MAX && buffer.capacity() <= SPARE_BYTES {
             buffer.clear();
@@ -89,7 +89,7 @@ impl Inbox {
         }
     }
 
-    /// The message whose turn it is, and its channel.
+    /// Takes the message to be run next, with its channel.
     // spec: CHAN-6, CHAN-11
     pub(super) fn pop(&mut self) -> Option<(u8, Arrived)> {
         let number = match self.only {

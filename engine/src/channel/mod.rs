@@ -1,11 +1,14 @@
-//! Logical channels: ways of their own for messages, so that none waits for what goes by another.
+//! Logical channels: messages by one channel do not wait for messages by another.
+//!
+//! [`Messenger::channels`](crate::active::Messenger::channels) returns the view [`Channels`], which
+//! opens and controls channels. [`Messenger::on`](crate::active::Messenger::on) sends by one.
 //!
 //! ```text
-//!   On::call --> [queue] --> sending.rs: whose turn it is --> record, or a piece of the landing
-//!   handler <--- [queue] <-- receiving.rs: whose turn it is <--'
+//!   On::call --> [queue] --> sending.rs: by priority --> record, or a piece of the landing
+//!   handler <--- [queue] <-- receiving.rs: by priority <--'
 //! ```
 //!
-//! Bulk data in the background, and what must not wait for it:
+//! Bulk data goes by one channel, and an urgent message by another:
 //!
 //! ```no_run
 //! use ayre::Port;

@@ -1,4 +1,4 @@
-//! Taking what comes by channels, and running it in turns.
+//! Receiving messages by channels, and running them by priority.
 use super::ends::{Coming, Ends, Logical};
 use super::inbox::{Arrived, Inbox};
 use crate::active::outgoing::Outgoing;
@@ -11,10 +11,10 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::logical::{BACK, Back, CHANNEL, Due, Head, Start};
 use ayre_proto::units::PeerId;
 
-/// Records that a poll takes before it runs messages of channels: more than a lane holds, so that
-/// what came last is among them.
+/// The records that a poll takes before it runs messages of channels. They are more than a lane
+/// holds, so that the newest message is among them.
 const LOOK_MAX: usize = 64;
-/// Messages of channels that one poll runs.
+/// The most messages of channels that one poll runs.
 const RUN_MAX: usize = 16;
 
 impl<S> Extension<S> for Inbox {
@@ -38,7 +38,7 @@ impl<S> Extension<S> for Inbox {
         Ok(0)
     }
 
-    /// Each part of a message is a long message to a messenger, in one piece.
+    /// Each part of a message comes as a long message of one piece.
     fn admits(long: &LongHead<'_>) -> bool {
         long.id == CHANNEL && long.piece == long.total
     }
@@ -71,7 +71,7 @@ impl<S> Messenger<S> {
         self.features.as_mut()
     }
 
-    /// Takes a message of a channel that lies in the buffer.
+    /// Takes a short message of a channel out of the buffer.
     // spec: CHAN-8, CHAN-9
     fn queue_short(&mut self, source: PeerId, len: usize) -> Result<(), Malformed> {
         let Self { features, out, buffer, .. } = self;
@@ -90,7 +90,7 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// Takes a part of a long message, which lies in the landing.
+    /// Takes a part of a long message out of the landing.
     // spec: CHAN-8, CHAN-9
     fn take_part(&mut self, source: PeerId, words: &[u8], piece: Piece) -> Result<(), Malformed> {
         let (number, start) = Start::parse(words)?;
@@ -139,7 +139,7 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// A message has come whole.
+    /// Queues a message that has arrived whole.
     // spec: CHAN-2
     fn arrive(&mut self, number: u8, (source, serial): (PeerId, u32), coming: Coming, due: Due) {
         let Coming { id, content, dropped } = coming;
@@ -155,7 +155,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Looks at what else has come, and runs what is next. Returns how many were run.
+    /// Takes further arrived messages, and runs those that are next. Returns the number of handlers
+    /// that were run.
     // spec: CHAN-6, CHAN-11
     pub(super) fn run_by_channels(&mut self, state: &mut S) -> usize {
         if !self.inbox().is_due() {
@@ -179,7 +180,7 @@ impl<S> Messenger<S> {
 }
 
 impl Outgoing {
-    /// A message was run, or dropped: its room is given back.
+    /// Gives back the credit of a message that was run or dropped.
     // spec: CHAN-3
     fn ran_by_channel(&mut self, (source, serial): (PeerId, u32), number: u8, due: Due) {
         let Some(ends) = self.logical().ends(source).filter(|ends| ends.serial == serial) else {
@@ -196,7 +197,7 @@ impl Outgoing {
         }
     }
 
-    /// A peer says how much of a channel it has given back.
+    /// Takes a peer's record of returned credit.
     // spec: CHAN-3, CHAN-9
     fn on_back(&mut self, from: PeerId, said: &[u8]) -> Result<(), Malformed> {
         let Back { number, back } = Back::parse(said)?;
@@ -214,7 +215,8 @@ impl Outgoing {
 /// Copies a piece of a landing behind what has come before it.
 fn append(content: &mut Vec<u8>, landing: &Region, piece: Piece) {
     let at = content.len();
-    // No more than has come: what its sender says of the rest, it may not keep.
+    // Memory is reserved for arrived bytes only. The sender may have announced more than it will
+    // send.
     content.resize(at + piece.len as usize, 0);
     landing.read(piece.offset as usize, &mut content[at..]);
 }

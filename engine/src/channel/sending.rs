@@ -1,4 +1,4 @@
-//! Sending by channels: at once where nothing waits, else in turns.
+//! Sending by channels: at once if nothing waits, else by priority and weight.
 use super::ends::{Ends, Logical, Waiting};
 use crate::active::outgoing::{Outbound, Outgoing, Pass, lay};
 use crate::active::way::way_to;
@@ -9,11 +9,11 @@ use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::logical::{BACK, Back, CHANNEL, Head, SHORT_MAX, Start, Turn};
 use ayre_proto::units::PeerId;
 
-/// Bytes of a head.
+/// Bytes of a record's head.
 const HEAD: usize = EAGER_MAX - SHORT_MAX;
 /// Bytes of a message that fits into a line with its head.
 const LINE_MAX: usize = LINE_PAYLOAD - HEAD;
-/// Bytes that a poll sends by channels to one peer, before it looks at what has come.
+/// Bytes that a poll sends by channels to one peer, before it takes arrived messages.
 const PASS_MAX: usize = 1 << 16;
 const _: () = assert!(LINE_MAX < SHORT_MAX, "a line is the shorter record");
 
@@ -45,7 +45,7 @@ impl Outbound for Logical {
 }
 
 impl Outgoing {
-    /// A message by a channel: sent, or put into the channel's queue.
+    /// Sends a message by a channel, or puts it into the channel's queue.
     // spec: CHAN-2, CHAN-4, CHAN-8
     pub(super) fn send_by(
         &mut self,
@@ -79,7 +79,7 @@ impl Outgoing {
         self.enqueue((to, number), id, arguments, payload)
     }
 
-    /// A message in one record; `BYTES` has room for it.
+    /// Sends a message in one record of at most `BYTES`.
     #[inline(always)]
     fn send_short<const BYTES: usize>(
         &mut self,
@@ -129,7 +129,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Tells a peer how much of its channels was given back.
+    /// Sends a peer the credit that is due to it.
     // spec: CHAN-3
     fn give_back(&mut self, to: PeerId) -> Result<(), PostError> {
         let Self { outbound, port, .. } = self;
@@ -145,7 +145,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends what waits by channels for a peer, so many records at most, as far as it has room.
+    /// Sends waiting messages of a peer's channels, at most `most` records, as far as there is
+    /// room.
     // spec: CHAN-5, CHAN-6
     fn drain_channels(&mut self, to: PeerId, most: usize) -> Result<(), PostError> {
         let Some(ends) = self.logical().ends(to) else { return Ok(()) };
@@ -162,8 +163,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// One record of the channel whose turn it is: how many bytes it has sent; none where it cannot
-    /// go on, and another one has the next turn.
+    /// Sends one record of the channel whose turn it is. Returns its bytes, or 0 if the channel
+    /// cannot go on and another one is next.
     fn take_turn(&mut self, to: PeerId, turn: Turn) -> Result<usize, PostError> {
         let Self { outbound, port, .. } = self;
         let logical: &mut Logical = outbound.as_mut();
@@ -184,7 +185,7 @@ impl Outgoing {
         Ok(len)
     }
 
-    /// The next part of a long message, one piece of the landing.
+    /// Sends the next part of a long message, as one piece of the landing.
     // spec: CHAN-8
     fn send_part(&mut self, to: PeerId, turn: Turn) -> Result<usize, PostError> {
         let is_free = !self.is_amid_long(to) && self.find_landing(to)?;
@@ -219,7 +220,7 @@ impl Outgoing {
 }
 
 impl Ends {
-    /// So many bytes of the first message of a channel are sent.
+    /// Notes sent bytes of the first message of a channel.
     fn went(&mut self, number: u8, bytes: usize) {
         let queue = self.queue(number);
         let Some(first) = queue.messages.front_mut() else { return };

@@ -1,4 +1,4 @@
-//! The collectives of a messenger, as programs call them.
+//! The view of a messenger's collectives.
 use super::group::{Group, GroupError, PendingCollective};
 use super::request::Request;
 use super::running::{Progress, Running};
@@ -32,12 +32,13 @@ impl<S> Messenger<S> {
 }
 
 impl<S> Collectives<'_, S> {
-    /// Makes a group of these processes, in this order, the own one among them. All members make it
-    /// under the same name, with the same members in the same order; nobody waits for the others.
+    /// Makes a group of processes, this one among them. All members make it under the same name,
+    /// with the same members in the same order. Sends nothing and waits for nobody.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a name or members that cannot be, or a name that is taken here;
-    /// [`SetupError::NoPeer`]; [`SetupError::PeerLeft`] with the member that has left already.
+    /// [`SetupError::Invalid`] for a name that is empty, too long or taken here. It is also
+    /// returned for members that are repeated, more than 1024, or without this process.
+    /// [`SetupError::NoPeer`]. [`SetupError::PeerLeft`] with the member that has left already.
     // spec: COLL-1, COLL-2
     pub fn group(&mut self, name: &str, members: &[PeerId]) -> Result<Group, SetupError> {
         if name.is_empty() || name.len() > NAME_MAX {
@@ -61,10 +62,11 @@ impl<S> Collectives<'_, S> {
         Ok(Group { index })
     }
 
-    /// A group of this process and all its peers, in the order of their numbers: of a job, by rank.
+    /// Makes a group of this process and all its peers, in the order of their numbers. In a job
+    /// this is the order of the ranks.
     ///
     /// # Errors
-    /// As [`Collectives::group`].
+    /// The errors of [`Collectives::group`].
     // spec: COLL-1, COLL-2
     pub fn group_of_all(&mut self, name: &str) -> Result<Group, SetupError> {
         let own = self.0.out.port.id;
@@ -74,12 +76,12 @@ impl<S> Collectives<'_, S> {
         self.group(name, &members)
     }
 
-    /// Fixes the schedule by which a group does a collective, or leaves it to the messenger again.
-    /// All members must do the same. One that would bracket sums of floating-point numbers
-    /// otherwise is not used for these.
+    /// Fixes the schedule by which a group does a collective; `None` leaves the choice to the
+    /// messenger again. All members must fix the same one. A schedule that would change the result
+    /// of floating-point sums is not used for them.
     ///
     /// # Errors
-    /// [`GroupError::Invalid`] where there is no such schedule.
+    /// [`GroupError::Invalid`] if the collective has no such schedule.
     // spec: COLL-6, COLL-7
     pub fn fix_schedule(
         &mut self,
@@ -94,11 +96,12 @@ impl<S> Collectives<'_, S> {
         Ok(())
     }
 
-    /// Waits until all members have come to this barrier.
+    /// Waits until all members have called this. Runs handlers meanwhile, as all collectives that
+    /// wait do.
     ///
     /// # Errors
-    /// Of all collectives: [`GroupError`], and the group is given up from this one on, unless it is
-    /// [`GroupError::Invalid`].
+    /// Any [`GroupError`], as of all collectives. After an error other than
+    /// [`GroupError::Invalid`] the group does no further collective.
     // spec: COLL-5
     pub fn barrier(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
         if self.0.is_short(group, Collective::Barrier, 0) {
@@ -107,10 +110,10 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::barrier())
     }
 
-    /// Gives the root's values to all.
+    /// Copies the values of the member `root` to all members.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5
     pub fn broadcast<T: Value>(
         &mut self,
@@ -122,11 +125,11 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::broadcast(root, values))
     }
 
-    /// Combines the values of all members, number by number; they are the root's. What stands in
-    /// the others' is undefined then.
+    /// Combines the values of all members, number by number. The member `root` gets the result. The
+    /// values of the other members are undefined afterwards.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn reduce<T: Summand>(
         &mut self,
@@ -138,10 +141,10 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::reduce(root, combine, values))
     }
 
-    /// Combines the values of all members, number by number; they are everybody's.
+    /// Combines the values of all members, number by number. All members get the result.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn allreduce<T: Summand>(
         &mut self,
@@ -159,10 +162,11 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::allreduce(combine, values))
     }
 
-    /// Combines the values of the members up to each one, itself included.
+    /// Combines values, number by number. Each member gets the result of the members up to itself,
+    /// its own values included.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn scan<T: Summand>(
         &mut self,
@@ -174,11 +178,12 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::scan(combine, values))
     }
 
-    /// Combines the values of all members; of n members and v values, member m gets those from
-    /// m v / n to (m + 1) v / n, where they stand. What stands elsewhere is undefined then.
+    /// Combines the values of all members, number by number. Of n members and v values, member m
+    /// gets the results from m v / n to (m + 1) v / n, at their places in `values`. Its other
+    /// values are undefined afterwards.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5, COLL-7
     pub fn reduce_scatter<T: Summand>(
         &mut self,
@@ -190,11 +195,12 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::reduce_scatter(combine, values))
     }
 
-    /// Brings each member's values to the root, in the order of the members; `all` is empty at the
-    /// others. For members with different numbers of values see [`Request::lens`].
+    /// Copies each member's values to `all` at the member `root`, in the order of the members.
+    /// `all` is empty at the others. For members with different numbers of values see
+    /// [`Request::lens`].
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5
     pub fn gather<T: Value>(
         &mut self,
@@ -206,11 +212,11 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::gather(root, own, all))
     }
 
-    /// Brings each member its part of the root's values, in the order of the members; `all` is
-    /// empty at the others. For parts of different lengths see [`Request::lens`].
+    /// Copies a part of `all` at the member `root` to each member, in the order of the members.
+    /// `all` is empty at the others. For parts of different lengths see [`Request::lens`].
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5
     pub fn scatter<T: Value>(
         &mut self,
@@ -222,10 +228,10 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::scatter(root, all, own))
     }
 
-    /// Brings each member's values to all, in the order of the members.
+    /// Copies each member's values to `all` at all members, in the order of the members.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5
     pub fn allgather<T: Value>(
         &mut self,
@@ -237,11 +243,11 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::allgather(own, all))
     }
 
-    /// Brings each member's part for each other one there: part m of `out` goes to member m, and
-    /// part m of `come` is from it. For parts of different lengths see [`Request::out_and_in`].
+    /// Exchanges parts between all members: part m of `out` goes to member m, and part m of `come`
+    /// is from it. For parts of different lengths see [`Request::out_and_in`].
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-5
     pub fn alltoall<T: Value>(
         &mut self,
@@ -253,10 +259,11 @@ impl<S> Collectives<'_, S> {
         self.complete(state, group, Request::<T>::alltoall(out, come))
     }
 
-    /// Does what a request says, and waits until it is done here. Runs handlers meanwhile.
+    /// Does the collective of a request, and waits until it is done at this member. Runs handlers
+    /// meanwhile.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-4, COLL-8
     pub fn complete<T>(
         &mut self,
@@ -270,11 +277,12 @@ impl<S> Collectives<'_, S> {
         self.0.carry_out(state, group, request)
     }
 
-    /// Begins what a request says, and goes on with it whenever the messenger polls. Collectives of
-    /// a group are begun in the same order at all members, those that wait included.
+    /// Starts the collective of a request, which goes on whenever the messenger polls. Never
+    /// blocks. All members begin the collectives of a group in the same order, also those that
+    /// wait.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-3, COLL-4
     pub fn start<T>(
         &mut self,
@@ -292,7 +300,7 @@ impl<S> Collectives<'_, S> {
         Ok(PendingCollective { group, number, values: PhantomData })
     }
 
-    /// Whether what was begun has ended here.
+    /// Whether a started collective has ended at this member, well or with an error.
     // spec: COLL-4
     pub fn is_finished<T>(&self, started: &PendingCollective<T>) -> bool {
         let groups: &Groups = self.0.features.as_ref();
@@ -301,11 +309,11 @@ impl<S> Collectives<'_, S> {
         group.is_some_and(|group| group.started.iter().any(is_it))
     }
 
-    /// Waits until what was begun has ended here, and gives back the values that it was to change,
-    /// empty where there are none or they were lent. Runs handlers meanwhile.
+    /// Waits until a started collective has ended at this member. Runs handlers meanwhile. Returns
+    /// the vector that the collective has changed. It is empty if there is none.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`].
+    /// The errors of [`Collectives::barrier`].
     // spec: COLL-4
     pub fn finish<T: Value>(
         &mut self,
@@ -334,7 +342,7 @@ impl<S> Collectives<'_, S> {
 }
 
 impl<S> Messenger<S> {
-    /// The same of a group that nobody watches.
+    /// Does the collective of a request, without looking at a watch of the group.
     pub(super) fn carry_out<T>(
         &mut self,
         state: &mut S,
@@ -386,7 +394,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Runs handlers until something has come for a collective, or may have.
+    /// Runs handlers until a portion for a collective may have arrived.
     pub(super) fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
         self.out.port.turns.expect_message(on);
         self.poll(state);
@@ -399,7 +407,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Goes on with all that was begun and is not waited for.
+    /// Continues all started collectives.
     #[inline]
     pub(super) fn advance_started(&mut self) {
         let (groups, out) = self.groups_and_out();

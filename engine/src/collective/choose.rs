@@ -6,9 +6,9 @@ use ayre_proto::collective::{Collective, Schedule, Task};
 const LONG: usize = 16 << 10;
 
 impl State {
-    /// The schedule for a collective about a root, of so many bytes of a vector or of a block: the
-    /// one that the program has fixed, or what links are loaded with, or the usual one. The same at
-    /// all members.
+    /// Returns the schedule for a collective on a vector or on blocks of `bytes`. The schedule that
+    /// the program has fixed comes first, then the one for the loads of the links, then the usual
+    /// one. All members choose the same schedule.
     // spec: COLL-6, COLL-7, COLL-17
     pub(super) fn schedule(
         &mut self,
@@ -25,7 +25,7 @@ impl State {
     }
 }
 
-/// The schedule for so many members, and so many bytes, where all links are alike.
+/// Returns the schedule for a number of members and of bytes, where all links are alike.
 fn choose(collective: Collective, members: usize, bytes: usize) -> Schedule {
     let is_long = bytes >= LONG;
     match collective {

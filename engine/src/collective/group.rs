@@ -1,10 +1,11 @@
-//! What programs hold of groups and of collectives, and why one is not done.
+//! Handles of groups and of pending collectives, and the errors of collectives.
 use crate::error::debug_is_display;
 use ayre_proto::collective::call::CallMismatch;
 use ayre_proto::units::PeerId;
 use std::marker::PhantomData;
 
-/// A group of processes that act together, at one of its messengers.
+/// A handle of a group of processes that do collectives together. It is valid at the messenger that
+/// has made it.
 // spec: COLL-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
@@ -18,18 +19,18 @@ pub enum GroupError {
     /// A member has died.
     #[error("peer {} died", .0.index())]
     PeerDied(PeerId),
-    /// A member does something else, or with another number of bytes.
+    /// A member does another collective, or the same one with another number of bytes.
     #[error("peer {} does {difference}", .peer.index())]
     Mismatch {
-        /// Which one.
+        /// The member.
         peer: PeerId,
-        /// What it does, and what this member does.
+        /// The collective of that member beside the one of this member.
         difference: CallMismatch,
     },
-    /// A member has seen one of the errors above, and has told us.
+    /// Another member has given the group up, because of one of the errors above.
     #[error("peer {} has given the group up; its own error says why", .0.index())]
     GivenUp(PeerId),
-    /// What was asked for contradicts itself.
+    /// The arguments contradict each other, or the group.
     #[error("invalid: {0}")]
     Invalid(&'static str),
 }
@@ -39,8 +40,8 @@ debug_is_display!(GroupError);
 /// A handle of another messenger.
 pub(super) const NO_GROUP: GroupError = GroupError::Invalid("a group of this messenger");
 
-/// A collective that was begun, on values of a type: to be
-/// [finished](super::Collectives::finish).
+/// A collective on values of a type, which [`Collectives::start`](super::Collectives::start) has
+/// begun. [`Collectives::finish`](super::Collectives::finish) waits for it.
 #[must_use = "what was begun must be finished"]
 #[derive(Debug)]
 pub struct PendingCollective<T> {

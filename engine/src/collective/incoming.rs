@@ -1,4 +1,4 @@
-//! Taking what members say: portions, short and long, and notices.
+//! Receiving: portions of members, short and long, and notices.
 use super::running::PORTION_MAX;
 use super::state::Groups;
 use crate::active::outgoing::Outgoing;
@@ -14,7 +14,7 @@ impl<S> Messenger<S> {
         self.features.as_mut()
     }
 
-    /// The groups, and the way out.
+    /// The groups, and the sending side.
     #[inline(always)]
     pub(super) fn groups_and_out(&mut self) -> (&mut Groups, &mut Outgoing) {
         (self.features.as_mut(), &mut self.out)

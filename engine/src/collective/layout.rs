@@ -5,9 +5,9 @@ use std::ops::Range;
 /// The bytes of each block.
 #[derive(Clone, Debug)]
 pub(super) enum Layout {
-    /// So many elements of a vector, from a byte on, cut into as many blocks as there are members.
+    /// `elements` of a vector from the byte `start` on, cut into one block for each member.
     Vector { start: usize, elements: usize, size: usize, blocks: usize },
-    /// Each where it says; one that is not held here has none.
+    /// A range for each block; the range is empty where a block is not held here.
     Placed(Vec<Range<usize>>),
 }
 
@@ -23,7 +23,7 @@ impl Layout {
         Self::Placed(lens.map(place).collect())
     }
 
-    /// Of blocks of these lengths only those that are held, one behind the other.
+    /// The held ones among blocks of these lengths, one behind the other.
     pub(super) fn holding(lens: &[usize], held: Blocks) -> Self {
         debug_assert!(held.count <= lens.len(), "no block is held twice");
         let mut ranges = vec![0..0; lens.len()];
@@ -36,8 +36,7 @@ impl Layout {
         Self::Placed(ranges)
     }
 
-    /// The part of a vector that comes behind this one, of its elements to the end; none behind
-    /// the last.
+    /// Returns the next chunk of a vector of `end` elements, or none behind the last one.
     pub(super) fn next_chunk(&self, end: usize, chunk: usize) -> Option<Self> {
         let Self::Vector { start, elements, size, blocks } = *self else { return None };
         let start = start + elements * size;
@@ -46,7 +45,7 @@ impl Layout {
         (elements > 0).then_some(Self::Vector { start, elements, size, blocks })
     }
 
-    /// Where each block is, one by one.
+    /// Turns the layout into a range for each block.
     pub(super) fn placed(self) -> Self {
         match self {
             Self::Vector { blocks, .. } => {
@@ -56,7 +55,7 @@ impl Layout {
         }
     }
 
-    /// Of each block some bytes, from a byte of it on.
+    /// Returns the layout of a part of each block: `bytes` of it, from its byte `at` on.
     pub(super) fn slice(&self, at: usize, bytes: usize) -> Self {
         let part = |range: &Range<usize>| {
             let start = range.end.min(range.start + at);
@@ -76,7 +75,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of all that is held.
+    /// Bytes of all held blocks.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Vector { elements, size, .. } => elements * size,
@@ -95,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// Blocks that lie one behind the other, as one.
+    /// Returns one range for blocks that lie one behind the other.
     #[inline]
     pub(super) fn run(&self, Blocks { first, count }: Blocks) -> Option<Range<usize>> {
         if count == 0 {
@@ -139,7 +138,7 @@ impl Layout {
         }
     }
 
-    /// Copies what comes to where the blocks lie, from so many bytes of them on.
+    /// Copies received bytes to where the blocks lie, behind the first `at` bytes of them.
     pub(super) fn place(&self, blocks: Blocks, at: usize, mut bytes: &[u8], into: &mut [u8]) {
         debug_assert!(at + bytes.len() <= self.len(blocks), "what comes fits its blocks");
         if let Some(range) = self.run(blocks) {
@@ -158,13 +157,13 @@ impl Layout {
         debug_assert!(bytes.is_empty(), "all that has come is placed");
     }
 
-    /// The blocks one behind the other, where they do not lie so.
+    /// Copies blocks that lie apart into one vector, one behind the other.
     pub(super) fn pack(&self, blocks: Blocks, from: &[u8]) -> Vec<u8> {
         self.ranges(blocks).flat_map(|range| &from[range]).copied().collect()
     }
 }
 
-/// As many elements as make a chunk of so many bytes: one at least, if any are left.
+/// Returns the number of elements in a chunk, at least one if any are left.
 pub(super) fn elements_in(bytes: usize, chunk: usize, size: usize) -> usize {
     match bytes.checked_div(size) {
         None | Some(0) => 0,

@@ -1,4 +1,5 @@
-//! A member of a group: what has come for it, and up to where the group is given up.
+//! A member of a group: the portions that have arrived, and the collective from which on the group
+//! is given up.
 use super::group::GroupError;
 use crate::active::outgoing::Outgoing;
 use arrayvec::ArrayVec;
@@ -9,7 +10,7 @@ use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// A portion that nobody has taken yet.
+/// A portion that has arrived and that no collective has taken yet.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) sequence: u32,
@@ -17,12 +18,12 @@ pub(super) struct Arrived {
     pub(super) bytes: Portion,
 }
 
-/// Its bytes: most are few.
+/// The bytes of a portion: most are few.
 #[derive(Debug)]
 pub(super) enum Portion {
     Short(ArrayVec<u8, { LINE_PAYLOAD - HEADER }>),
     Long(Vec<u8>),
-    /// They lie in the landing yet, until the messenger polls again.
+    /// They are still in the landing, until the messenger polls again.
     Landed(Piece),
 }
 
@@ -37,30 +38,30 @@ impl Portion {
     }
 }
 
-/// What is between this member and another one.
+/// The portions between this member and another one.
 #[derive(Debug, Default)]
 pub(super) struct Way {
     pub(super) window: Window,
     pub(super) inbox: VecDeque<Arrived>,
     is_of_member: bool,
-    /// Nothing comes any more.
+    /// The peer sends nothing any more.
     pub(super) is_gone: bool,
 }
 
-/// A group, as this member knows it.
+/// This process as a member of a group.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) id: u32,
     /// Empty until the program makes the group.
     pub(super) members: Vec<PeerId>,
-    /// Who has spoken of it before the program made it.
+    /// The peer that has sent the first portion before the program made the group.
     opener: Option<PeerId>,
     pub(super) own: usize,
-    /// Of the last collective that was begun.
+    /// The number of the last collective that was begun.
     pub(super) sequence: u32,
     /// By peer number.
     ways: Vec<Way>,
-    /// From this collective on it is given up, as this peer says.
+    /// The first collective that is not done any more, and why.
     given_up: Option<(u32, GroupError)>,
 }
 
@@ -70,7 +71,7 @@ impl Member {
         Self { id, members, opener, own: 0, sequence: 0, ways, given_up: None }
     }
 
-    /// What holds of a peer's way between two steps, whatever it sends.
+    /// Checks the invariants of the portions from a peer, between two steps.
     #[inline]
     pub(super) fn check_way(&self, peer: PeerId) {
         if !cfg!(debug_assertions) {
@@ -84,7 +85,7 @@ impl Member {
         debug_assert!(!way.is_gone || way.is_of_member, "only members are missed");
     }
 
-    /// The program makes the group. Nobody but a member has any business with it.
+    /// The program makes the group. Portions from processes that are no members are dropped.
     pub(super) fn make(&mut self, members: &[PeerId], own: usize) {
         assert!(self.members.is_empty(), "a group is made once");
         assert!(own < members.len(), "this process is a member");
@@ -97,19 +98,19 @@ impl Member {
         }
     }
 
-    /// Whether the program has not made it, and this peer has spoken of it first.
+    /// Whether this peer has sent the first portion, and the program has not made the group yet.
     pub(super) fn is_opened_by(&self, peer: PeerId) -> bool {
         self.members.is_empty() && self.opener == Some(peer)
     }
 
-    /// What is between this member and a peer; none where that is no member.
+    /// Returns the portions between this member and a peer, or none if the peer is no member.
     #[inline]
     pub(super) fn way_of(&mut self, peer: PeerId) -> Option<&mut Way> {
         let is_made = !self.members.is_empty();
         Some(self.way(peer)).filter(|way| !is_made || way.is_of_member)
     }
 
-    /// Nothing comes from a peer any more.
+    /// The peer has died, and everything that it had sent was taken.
     pub(super) fn on_death(&mut self, peer: PeerId) {
         let is_made = !self.members.is_empty();
         let way = self.way(peer);
@@ -128,7 +129,7 @@ impl Member {
         &mut self.ways[peer.index()]
     }
 
-    /// The number of the collective that begins.
+    /// Begins a collective, and returns its number.
     // spec: COLL-3
     #[inline]
     pub(super) fn begin(&mut self) -> Result<u32, GroupError> {
@@ -138,7 +139,7 @@ impl Member {
         Ok(sequence)
     }
 
-    /// A portion of this collective that has come; none where it has not yet.
+    /// Returns the next portion of a collective from a peer, or none if it has not arrived yet.
     // spec: COLL-9
     pub(super) fn take_arrived(
         &mut self,
@@ -149,7 +150,7 @@ impl Member {
         let way = self.way(peer);
         let is_it = |arrived: &Arrived| arrived.sequence == sequence;
         let Some(at) = way.inbox.iter().position(is_it) else {
-            // Who has left tells nobody else.
+            // A process that has left tells nobody that it gives the group up.
             let is_gone = way.is_gone || out.port.is_silent(peer);
             self.check(sequence)?;
             return if is_gone { Err(GroupError::PeerDied(peer)) } else { Ok(None) };
@@ -175,7 +176,7 @@ impl Member {
         }
     }
 
-    /// The group is given up from a collective on; the earliest one counts.
+    /// Notes that the group is given up from a collective on. The earliest one counts.
     // spec: COLL-9
     pub(super) fn note_given_up(&mut self, since: u32, why: GroupError) {
         if self.given_up.is_none_or(|(known, _)| is_before(since, known)) {
@@ -184,7 +185,7 @@ impl Member {
         debug_assert!(self.check(since).is_err(), "nothing is done from there on");
     }
 
-    /// This member gives the group up, and tells all others.
+    /// Gives the group up from a collective on, and tells all other members.
     // spec: COLL-9
     pub(super) fn give_up(&mut self, since: u32, why: GroupError, out: &mut Outgoing) {
         self.note_given_up(since, why);
@@ -196,7 +197,7 @@ impl Member {
         }
     }
 
-    /// What was taken is told, where no portion does so for long.
+    /// Acknowledges the portions that were taken, if no portion carries this for long.
     // spec: COLL-11
     #[inline(always)]
     pub(super) fn tell_taken(&mut self, peer: PeerId, out: &mut Outgoing) {
@@ -210,7 +211,7 @@ impl Member {
     }
 }
 
-/// Whether a collective comes before another one: their numbers go round.
+/// Whether a collective comes before another one. Their numbers wrap around.
 const fn is_before(one: u32, other: u32) -> bool {
     one.wrapping_sub(other) > u32::MAX / 2
 }
@@ -219,8 +220,8 @@ const fn is_before(one: u32, other: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// Members that give a group up at several collectives are heard in any order: nothing is done
-    /// from the earliest on, and all that is before it still is, also where numbers go round.
+    /// Members may give a group up at several collectives, and tell this in any order. From the
+    /// earliest of them on nothing is done. All before it still is, also where numbers wrap around.
     // spec: COLL-9
     #[test]
     fn the_earliest_collective_given_up_ends_the_group() {

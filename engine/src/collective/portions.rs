@@ -1,4 +1,4 @@
-//! Portions on their way out: a header and some bytes, short or long as messages are.
+//! Sending portions: a header and some bytes, as a short or a long message.
 use crate::active::outgoing::Outgoing;
 use crate::error::{Busy, PostError};
 use ayre_proto::collective::portion::{HEADER, Header, PORTION};
@@ -12,8 +12,8 @@ const _: () = assert!(HEADER.is_multiple_of(8), "a header is of words");
 const _: () = assert!(HEADER < LINE_PAYLOAD, "what is least goes in one line");
 
 impl Outgoing {
-    /// Sends a portion, or as much of a long one as there is room for: true where that was all,
-    /// false where the rest waits for a record of the peer.
+    /// Sends a portion, or as much of a long one as there is room for. Returns true when all of it
+    /// is sent, and false while the rest waits for a record of the peer.
     // spec: COLL-12
     #[inline]
     pub(super) fn send_portion(
@@ -28,7 +28,7 @@ impl Outgoing {
         }
         let sent = self.post_portion(to, &header.encode(), bytes, half_sent);
         if let Err(PostError::Busy(_)) = sent {
-            // Room in a lane wakes nobody.
+            // No event tells of room in a lane.
             self.stir();
         }
         sent
@@ -50,7 +50,7 @@ impl Outgoing {
         let advanced = self.advance(to, (PORTION, header), bytes, &mut sent);
         debug_assert!(sent <= bytes.len(), "no more is sent than there is");
         *half_sent = (sent > 0 && !matches!(advanced, Ok(true))).then_some(sent);
-        // What others send to the peer meanwhile comes behind.
+        // Other messages to the peer wait until this one is sent whole.
         let is_held = half_sent.is_some();
         let outward = &mut self.peer(to).outward;
         if outward.is_held() != is_held {
@@ -60,7 +60,7 @@ impl Outgoing {
         advanced
     }
 
-    /// A portion that fits one message.
+    /// Sends a portion that fits one message.
     #[inline(always)]
     pub(super) fn post_whole(
         &mut self,
@@ -78,10 +78,10 @@ impl Outgoing {
         if has_gone { Ok(()) } else { self.post_whole_slowly(to, header, bytes) }
     }
 
-    /// Sends a portion of one message to any peer.
+    /// Sends a portion of one message, also where the fast path above does not apply.
     ///
     /// # Errors
-    /// Those of [`Port::send`](crate::port::Port::send).
+    /// The errors of [`Port::send`](crate::port::Port::send).
     #[inline(never)]
     fn post_whole_slowly(
         &mut self,
@@ -94,7 +94,7 @@ impl Outgoing {
     }
 }
 
-/// A header and what comes behind.
+/// Splits a portion into its header and its bytes.
 #[inline(always)]
 fn lay<'a>(record: &'a mut [u8], header: &[u8; HEADER], bytes: &[u8]) -> &'a [u8] {
     let len = HEADER + bytes.len();

@@ -1,7 +1,7 @@
-//! What the calls of a group took, and what was on its links meanwhile.
+//! Recordings: the times of a group's calls, and the load of its links meanwhile.
 //!
-//! A ring of the last calls, in memory that is there from the start. As text a recording is lines
-//! of columns, with a tab between two of them; `ayre study` reads those of all members.
+//! A ring keeps the last calls. Its memory is allocated when the recording begins. A recording is
+//! written as lines of columns, separated by tabs. `ayre study` reads the files of all members.
 use crate::link::report::LinkLoad;
 use ayre_proto::collective::{Collective, Schedule, Task};
 use std::time::Instant;
@@ -9,35 +9,36 @@ use std::time::Instant;
 /// Calls that a recorder keeps at most.
 pub(super) const CALLS_MAX: usize = 1 << 24;
 
-/// What was on a link during a call, from this member to another one.
+/// The load of the link from this member to another one during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkUse {
-    /// Frames with a payload that were sent during the call, whoever's they are.
+    /// Frames with a payload that the link sent during the call, for any user of the link.
     pub sent: u64,
-    /// Frames that waited or were under way when it began.
+    /// Frames that waited to be sent or acknowledged when the call began.
     pub waiting: u32,
-    /// Smoothed round trip at its end, in nanoseconds.
+    /// The smoothed round trip at the end of the call, in nanoseconds.
     pub round_trip_ns: u64,
 }
 
-/// A call that was recorded.
+/// A recorded call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedCall<'a> {
-    /// Which collective of the group, the same at all members.
+    /// The number of the collective in its group, the same at all members.
     pub number: u32,
-    /// When it began, in nanoseconds since the recording did.
+    /// The start of the call, in nanoseconds since the recording began.
     pub begin_ns: u64,
-    /// How long it took here, in nanoseconds.
+    /// The duration at this member, in nanoseconds.
     pub time_ns: u64,
-    /// What.
+    /// The collective.
     pub collective: Collective,
-    /// How.
+    /// The schedule by which it was done.
     pub schedule: Schedule,
     /// Bytes of the vector, or of a block.
     pub bytes: usize,
-    /// To each member, in their order; nothing to this one, and to those of this host.
+    /// The link to each member, in their order. The entries of this member and of those on this
+    /// host are zero.
     pub links: &'a [LinkUse],
 }
 
@@ -46,10 +47,10 @@ pub struct RecordedCall<'a> {
 pub(super) struct Recorder {
     since: Instant,
     capacity: usize,
-    /// Calls that were noted in all.
+    /// The number of all noted calls.
     noted: usize,
     calls: Vec<Entry>,
-    /// Of each call one to each member.
+    /// For each call, one entry for each member.
     links: Vec<LinkUse>,
     members: usize,
 }
@@ -76,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// A call has ended, with what was on the links before and after it.
+    /// Notes a call that has ended, with the loads of the links before and after it.
     // spec: COLL-18
     pub(super) fn note(
         &mut self,
@@ -133,7 +134,7 @@ mod tests {
         Some(LinkLoad { sent, waiting, round_trip_ns, ..LinkLoad::default() })
     }
 
-    /// Notes calls of these numbers, each a microsecond long and two behind the one before.
+    /// Notes calls with these numbers. Each takes one microsecond and begins two behind the last.
     fn recorder(capacity: usize, numbers: std::ops::Range<u32>) -> Recorder {
         let mut recorder = Recorder::new(capacity, 2, Instant::now());
         for number in numbers {

@@ -1,4 +1,4 @@
-//! What a member asks for: which collective, on which values.
+//! Requests: a collective, and the values that it works on.
 use super::group::GroupError;
 use super::layout::{Layout, elements_in};
 use super::running::{Running, chunk_of};
@@ -10,8 +10,9 @@ use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, su
 use ayre_proto::combine::{Combine, Number};
 use std::marker::PhantomData;
 
-/// A collective on values of a type, for [`Collectives::start`](super::Collectives::start).
-/// The methods of the messenger that wait say what each one does.
+/// A collective on values of a type, for [`Collectives::start`](super::Collectives::start) and
+/// [`Collectives::complete`](super::Collectives::complete). The methods of
+/// [`Collectives`](super::Collectives) describe each collective.
 #[derive(Debug)]
 pub struct Request<'a, T> {
     pub(super) parts: Parts<'a>,
@@ -32,11 +33,11 @@ pub(super) struct Parts<'a> {
 /// Elements of each member's block.
 #[derive(Clone, Copy, Debug)]
 enum Lens<'a> {
-    /// The same number for all.
+    /// All blocks have the same number of elements.
     Equal,
-    /// These.
+    /// The numbers of elements, one for each member.
     Each(&'a [usize]),
-    /// Those that are sent to, and those that come from.
+    /// Numbers of elements to each member, and from each member.
     Both(&'a [usize], &'a [usize]),
 }
 
@@ -104,14 +105,14 @@ impl<'a, T: Value> Request<'a, T> {
         Self::about(Collective::Alltoall, 0).from(out).into(come)
     }
 
-    /// Of a gather, scatter or allgather: members have blocks of so many values each, in their
-    /// order; all members must say the same.
+    /// Sets the number of values of each member's block, in the order of the members. It applies to
+    /// a gather, scatter or allgather. All members must give the same numbers.
     pub const fn lens(mut self, lens: &'a [usize]) -> Self {
         self.parts.lens = Lens::Each(lens);
         self
     }
 
-    /// Of an alltoall: so many values go to each member, and so many come from each.
+    /// Sets the numbers of values to each member, and from each member, of an alltoall.
     pub const fn out_and_in(mut self, out: &'a [usize], come: &'a [usize]) -> Self {
         self.parts.lens = Lens::Both(out, come);
         self
@@ -146,7 +147,7 @@ impl<'a, T: Summand> Request<'a, T> {
 }
 
 impl<'a> Parts<'a> {
-    /// Begins it at a member of a group.
+    /// Begins the collective at this member of a group.
     // spec: COLL-3, COLL-5, COLL-13
     pub(super) fn begin(self, group: &mut State) -> Result<Running<'a>, GroupError> {
         let place = group.member.place();
@@ -167,7 +168,7 @@ impl<'a> Parts<'a> {
         Ok(Running::new((call, place), plan, sequence, work))
     }
 
-    /// Whether sums are the same wherever their brackets are.
+    /// Whether sums do not depend on the order in which they are computed.
     fn is_exact(&self) -> bool {
         self.combine.is_none_or(|(combine, number)| {
             let rounds = matches!(number, Number::F32 | Number::F64);
@@ -176,12 +177,12 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Bytes of the values that are changed.
+    /// Bytes of the values that the collective changes.
     fn bytes(&self) -> usize {
         self.into.as_ref().map_or(0, |values| values.bytes().len())
     }
 
-    /// Bytes by which a schedule is chosen, the same at all members: of a vector, or of a block.
+    /// Bytes of the vector or of a block, by which all members choose the schedule.
     fn weight(&self, place: Place) -> usize {
         let from = || self.from.as_ref().map_or(0, |source| source.bytes().len());
         let is_root = place.member == self.root;
@@ -194,7 +195,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What all members must have the same number of.
+    /// The number of bytes that must be equal at all members.
     fn signed_bytes(&self) -> u64 {
         if self.collective.has_vector() { self.bytes() as u64 } else { 0 }
     }
@@ -209,7 +210,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether buffers are as long as they must be.
+    /// Checks the lengths of the buffers.
     // spec: COLL-5
     fn check(&self, place: Place) -> Result<(), GroupError> {
         let (members, is_root) = (place.members, place.member == self.root);
@@ -311,7 +312,7 @@ impl<'a> Parts<'a> {
         (layout, from, held)
     }
 
-    /// A gather or a scatter: who is not the root may hold blocks of others on their way.
+    /// A gather or a scatter: members other than the root may pass on blocks of others.
     fn by_root(self, place: Place, schedule: Schedule) -> Begun<'a> {
         let is_gather = self.collective == Collective::Gather;
         let own = if is_gather {

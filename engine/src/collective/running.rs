@@ -1,4 +1,4 @@
-//! A collective under way at one member: the steps of its plan, on bytes.
+//! A collective under way at one member: it carries out the steps of its plan on bytes.
 use super::group::GroupError;
 use super::member::{Arrived, Member, Portion};
 use super::work::Work;
@@ -12,7 +12,7 @@ use ayre_proto::collective::{
 use ayre_proto::units::PeerId;
 use std::ops::Range;
 
-/// Bytes of a portion at most: what a landing takes as one piece.
+/// The most bytes of a portion, which a landing takes as one piece.
 // spec: COLL-12
 pub(super) const PORTION_MAX: usize = 1 << 15;
 
@@ -22,8 +22,8 @@ const _: () = {
     assert!(PORTION_MAX.is_multiple_of(16), "no number is cut in two");
 };
 
-/// Bytes that are done at a time: of a vector, or of each block, so that no more portions than a
-/// window has are due from one member to another before anything is taken.
+/// The bytes of a vector or of each block that are done at a time. With them the portions from one
+/// member to another fit the window before the first is acknowledged.
 // spec: COLL-11, COLL-15
 pub(super) const fn chunk_of(task: Task, place: Place) -> usize {
     match (is_vector(task.collective), task.schedule) {
@@ -33,31 +33,30 @@ pub(super) const fn chunk_of(task: Task, place: Place) -> usize {
     }
 }
 
-/// Whether all members have vectors of the same number of elements, and it does not matter which
-/// of them are whose.
+/// Whether the collective works on vectors of equal length, rather than on a block for each member.
 const fn is_vector(collective: Collective) -> bool {
     use Collective as C;
     matches!(collective, C::Barrier | C::Broadcast | C::Reduce | C::Allreduce | C::Scan)
 }
 
-/// Where it stands.
+/// The progress of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Done,
-    /// Something must come from this peer first.
+    /// It waits for a portion of this peer.
     Waits(PeerId),
-    /// Something must go out first, and nobody tells when there is room for it.
+    /// It waits for room to send. No event tells of that.
     Busy,
 }
 
-/// A collective that was begun.
+/// A collective under way.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
     call: CallShape,
     place: Place,
-    /// Of the chunk that is being done.
+    /// The plan of the current chunk.
     plan: Plan,
-    /// Bytes of each block that are before this chunk.
+    /// Bytes of each block before the current chunk.
     done: usize,
     sequence: u32,
     signature: u32,
@@ -65,12 +64,12 @@ pub(super) struct Running<'a> {
     /// No earlier collective of the group is under way here.
     pub(super) is_oldest: bool,
     step: Option<Step>,
-    /// Bytes of the step, and how many of them are done.
+    /// Bytes of the current step, and how many of them are done.
     len: usize,
     at: usize,
-    /// Blocks to be sent that do not lie one behind the other.
+    /// A copy of blocks to be sent that lie apart.
     packed: Vec<u8>,
-    /// Bytes that are sent of a portion which a landing has no room for yet.
+    /// The bytes already sent of a portion that waits for room in a landing.
     half_sent: Option<usize>,
 }
 
@@ -103,14 +102,14 @@ impl<'a> Running<'a> {
         self.sequence
     }
 
-    /// What holds between two steps.
+    /// Checks the invariants between two steps.
     fn check(&self) {
         debug_assert!(self.at <= self.len, "no more is done of a step than it has");
         let is_sending = matches!(self.step, Some(Step::Send { .. }));
         debug_assert!(self.half_sent.is_none() || is_sending, "only what is sent is half sent");
     }
 
-    /// Goes on as far as that is possible without waiting.
+    /// Does as many steps as possible without waiting.
     // spec: COLL-8
     pub(super) fn advance(
         &mut self,
@@ -147,8 +146,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What is long is done chunk by chunk, so that all that is under way stays in the caches, and
-    /// those far from its source get the first one early.
+    /// Goes to the next chunk of long values; false behind the last one. Chunks stay in the caches,
+    /// and members far from the source get the first chunk early.
     // spec: COLL-15
     fn next_chunk(&mut self) -> bool {
         debug_assert!(self.step.is_none(), "a chunk is done before the next one begins");
@@ -168,7 +167,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Whether nothing is left of the blocks of a step: then it was done in an earlier chunk.
+    /// Whether a step has no bytes in this chunk, because earlier chunks have done all of them.
     fn is_idle(&self, step: Step) -> bool {
         self.done > 0 && self.work.len(step) == 0
     }
@@ -188,7 +187,7 @@ impl<'a> Running<'a> {
         step
     }
 
-    /// Portions of a step: one at least, for the news. True where that was the last.
+    /// Notes a portion of a step; true if it was the last. A step without bytes has one portion.
     fn is_last(&mut self, len: usize) -> bool {
         self.at += len;
         self.at == self.len
@@ -258,7 +257,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Gives up: what is half sent is sent all the same, for the peer takes nothing else before.
+    /// Gives the collective up. A portion that is half sent is still sent whole, because the peer
+    /// takes no other message before its end.
     pub(super) fn give_up(&mut self, group: &Member, out: &mut Outgoing) {
         if let (Some(sent), Some(Step::Send { to, blocks })) = (self.half_sent.take(), self.step) {
             let len = PORTION_MAX.min(self.len - self.at);
@@ -268,7 +268,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// What a peer's portion tells that does not fit a call, where so many bytes were due.
+/// Returns the error for a portion that does not fit this member's call, which has `due` bytes.
 // spec: COLL-10, COLL-19
 #[cold]
 pub(super) fn mismatch(
@@ -287,7 +287,7 @@ pub(super) fn mismatch(
     GroupError::Mismatch { peer, difference: CallMismatch { ours, theirs, bytes } }
 }
 
-/// Some bytes of blocks: as they lie, or packed.
+/// A part of the bytes of blocks, from their own place or from the packed copy.
 #[inline]
 fn portion<'a>(work: &'a Work<'_>, packed: &'a [u8], blocks: Blocks, at: Range<usize>) -> &'a [u8] {
     let (bytes, layout) = work.sends();

@@ -1,5 +1,5 @@
-//! Barriers and short allreduces, in the fewest instructions: what a `Running` does, where each
-//! portion is one message and nobody starts anything beside it.
+//! Barriers and short allreduces in few instructions. They do the steps of a `Running` where each
+//! portion is one message and no other collective of the group is under way.
 use super::group::{Group, GroupError};
 use super::member::{Member, Portion};
 use super::portions::WHOLE_MAX;
@@ -18,10 +18,10 @@ use ayre_proto::combine::{Combine, Number};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 
-/// Looks at one peer's lane before others have their turn.
+/// Polls of one peer's lane before the lanes of others are polled.
 const LOOKS: u32 = 64;
 
-/// One under way.
+/// A short collective under way.
 struct Short<'a> {
     header: Header,
     operation: Option<(Combine, Number)>,
@@ -29,7 +29,7 @@ struct Short<'a> {
 }
 
 impl<S> Messenger<S> {
-    /// Whether a collective of so many bytes can go this way.
+    /// Whether a collective on `bytes` bytes can be done in this way.
     pub(super) fn is_short(&self, group: Group, collective: Collective, bytes: usize) -> bool {
         let fixed = |state: &State| state.fixed[collective as usize];
         let groups: &Groups = self.features.as_ref();
@@ -40,7 +40,7 @@ impl<S> Messenger<S> {
         state.is_some_and(is_free) && bytes <= WHOLE_MAX
     }
 
-    /// A barrier, or an allreduce of at most [`WHOLE_MAX`] bytes, by doubling.
+    /// Does a barrier, or an allreduce of at most [`WHOLE_MAX`] bytes, by doubling.
     // spec: COLL-5, COLL-7, COLL-8
     pub(super) fn do_short(
         &mut self,
@@ -142,7 +142,7 @@ impl<S> Messenger<S> {
                         at.tell_taken(peer, out);
                         return Ok(());
                     }
-                    // Something else, whose turn it is: what has come is run in order.
+                    // Another message comes first: messages are run in their order.
                     self.take(state, &message);
                     continue;
                 }
@@ -155,7 +155,7 @@ impl<S> Messenger<S> {
     }
 }
 
-/// What a peer has sent next, if it has come.
+/// Takes the next message of a peer, if there is one.
 #[inline(always)]
 fn look(port: &mut Port, peer: PeerId, into: &mut [u8; EAGER_MAX]) -> Option<Message> {
     match port.try_recv_short(peer.index(), into) {
@@ -165,7 +165,7 @@ fn look(port: &mut Port, peer: PeerId, into: &mut [u8; EAGER_MAX]) -> Option<Mes
     }
 }
 
-/// A barrier where there is no operation, else an allreduce of so many bytes.
+/// The shape of the call: a barrier without an operation, else an allreduce.
 #[inline(always)]
 fn call_of(operation: Option<(Combine, Number)>, bytes: usize) -> CallShape {
     let collective = if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
@@ -201,7 +201,7 @@ impl Short<'_> {
         }
     }
 
-    /// Takes a portion as it comes, if it is the awaited one.
+    /// Takes a portion out of the lane, if it is the awaited one.
     #[inline(always)]
     fn take(&mut self, at: &mut Member, peer: PeerId, action: Action, portion: &mut [u8]) -> bool {
         let Ok((header, _)) = Header::parse(portion) else { return false };
@@ -220,7 +220,7 @@ impl Short<'_> {
         true
     }
 
-    /// Takes one that has come before.
+    /// Takes a portion that has arrived before and was kept.
     // spec: COLL-9, COLL-10
     #[inline(never)]
     fn take_arrived(

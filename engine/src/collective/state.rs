@@ -1,4 +1,4 @@
-//! The groups of a messenger, and the portions that have come for them.
+//! The groups of a messenger, and the portions that have arrived for them.
 use super::group::{Group, GroupError, NO_GROUP};
 use super::member::{Arrived, Member, Portion};
 use super::running::{Progress, Running};
@@ -11,11 +11,11 @@ use ayre_proto::collective::{Collective, Schedule};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 
-/// Groups that a peer may speak of first and the program has not made yet.
+/// The groups for which a peer may send portions before the program makes them.
 // spec: COLL-14
 const UNMADE_MAX: usize = 16;
 
-/// What was begun and is not waited for yet.
+/// A collective that was started and is not finished yet.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) number: u64,
@@ -23,14 +23,14 @@ pub(super) struct Started {
     pub(super) end: Option<Result<(), GroupError>>,
 }
 
-/// A group, and what the program does in it.
+/// A group, with its collectives that are under way.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) member: Member,
     pub(super) started: Vec<Started>,
-    /// What the program wants to have done how.
+    /// The schedules that the program has fixed, by collective.
     pub(super) fixed: [Option<Schedule>; Collective::ALL.len() + 1],
-    /// Of a group that adapts, or is recorded.
+    /// Set if the group adapts or is recorded.
     pub(super) watch: Option<Box<Watch>>,
 }
 
@@ -40,13 +40,13 @@ impl State {
         Self { member: Member::new(id, opener), started, fixed, watch: None }
     }
 
-    /// Whether nothing that was started is under way.
+    /// Whether no started collective is under way.
     #[inline]
     pub(super) fn is_clear(&self) -> bool {
         self.started.iter().all(|one| one.end.is_some())
     }
 
-    /// What holds of collectives that were begun, between two steps.
+    /// Checks the invariants of started collectives, between two steps.
     pub(super) fn check(&self) {
         if !cfg!(debug_assertions) {
             return;
@@ -62,30 +62,30 @@ impl State {
         self.watch.get_or_insert_with(|| Box::new(Watch::new(members)))
     }
 
-    /// Nobody watches any more, unless there is a reason to.
+    /// Ends the watch if the group neither adapts nor is recorded.
     pub(super) fn unwatch(&mut self) {
         self.watch.take_if(|watch| watch.is_idle());
     }
 }
 
-/// All groups.
+/// All groups of a messenger.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub(super) states: Vec<State>,
-    /// Something has come that a collective may wait for.
+    /// A portion or notice has arrived that a collective may wait for.
     pub(super) has_come: bool,
-    /// Whose portions of which collective are awaited at this moment, so that they need not be
-    /// kept: the group, the member, the collective.
+    /// The awaited portions: group, member and number of the collective. They need not be kept when
+    /// they arrive.
     pub(super) awaited: Option<(usize, PeerId, u32)>,
-    /// Of these, some lie in a landing.
+    /// Some arrived portions are still in a landing.
     pub(super) has_landed: bool,
-    /// A collective was begun and is not waited for yet.
+    /// At least one collective was started and is not finished.
     pub(super) has_started: bool,
     pub(super) requests: u64,
 }
 
 impl Groups {
-    /// Makes a group, of which some may have come already.
+    /// Makes a group. Portions for it may have arrived already.
     // spec: COLL-1, COLL-14
     pub(super) fn make(
         &mut self,
@@ -114,7 +114,7 @@ impl Groups {
         self.states.iter().position(|state| state.member.id == id)
     }
 
-    /// This process as a member of the group that a peer speaks of.
+    /// Returns this process as a member of the group that a peer names.
     // spec: COLL-14
     #[inline]
     fn of(&mut self, source: PeerId, id: u32) -> Result<&mut Member, Malformed> {
@@ -135,7 +135,7 @@ impl Groups {
         if member.way_of(source).is_some() { Ok(member) } else { Err(Malformed) }
     }
 
-    /// A portion has come: its header, and its bytes behind.
+    /// Takes a portion: its header and its bytes.
     // spec: COLL-11, COLL-12, COLL-14
     #[inline]
     pub(super) fn take(&mut self, source: PeerId, bytes: &[u8]) -> Result<(), Malformed> {
@@ -147,7 +147,7 @@ impl Groups {
         self.arrive(source, header, portion)
     }
 
-    /// The same of a long one.
+    /// Takes a portion that has come as a long message.
     pub(super) fn take_long(
         &mut self,
         source: PeerId,
@@ -161,7 +161,7 @@ impl Groups {
         self.arrive(source, header, Portion::Long(bytes))
     }
 
-    /// The same of one that lies in a landing and is awaited; false where it is not.
+    /// Takes a portion that lies in a landing, if it is awaited; false if not.
     pub(super) fn take_landed(
         &mut self,
         source: PeerId,
@@ -180,7 +180,7 @@ impl Groups {
         Ok(is_awaited)
     }
 
-    /// Before the messenger polls again: what lies in a landing is kept elsewhere.
+    /// Copies portions out of landings, before the messenger polls again.
     pub(super) fn clear_landing(&mut self, out: &mut Outgoing) {
         self.has_landed = false;
         debug_assert!(self.awaited.is_some(), "what has landed was awaited");
@@ -207,7 +207,7 @@ impl Groups {
         Ok(())
     }
 
-    /// A member tells something of a group.
+    /// Takes a notice: an acknowledgement, or that a member gives the group up.
     // spec: COLL-9, COLL-11
     pub(super) fn on_notice(
         &mut self,
@@ -225,20 +225,20 @@ impl Groups {
         Ok(())
     }
 
-    /// Nothing comes from a peer any more.
+    /// A peer has died, and everything that it had sent was taken.
     // spec: COLL-9
     pub(super) fn on_death(&mut self, peer: PeerId) {
         self.states.iter_mut().for_each(|state| state.member.on_death(peer));
         self.has_come = true;
     }
 
-    /// A group that this program has made: the handle may be another messenger's.
+    /// Returns the group of a handle. An error means that the handle is another messenger's.
     pub(super) fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
         let is_made = |state: &&mut State| !state.member.members.is_empty();
         self.states.get_mut(group.index).filter(is_made).ok_or(NO_GROUP)
     }
 
-    /// Goes on with all that was begun and is not waited for.
+    /// Continues all started collectives.
     #[inline(never)]
     pub(super) fn advance_started(&mut self, out: &mut Outgoing) {
         let has_any = || self.states.iter().any(|state| !state.started.is_empty());
@@ -267,7 +267,7 @@ impl Groups {
 mod tests {
     use super::*;
 
-    /// What peers have spoken of stands where another messenger's handle may point.
+    /// A handle of another messenger does not reach a group that only peers have named.
     // spec: COLL-14
     #[test]
     fn a_group_that_only_peers_know_is_none_of_the_program() {

@@ -1,17 +1,18 @@
-//! What travels: vectors of plain numbers, lent or owned.
+//! The values of collectives: vectors of plain numbers, lent or owned.
 use ayre_proto::combine::Number;
 use std::any::Any;
 use std::marker::PhantomData;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// What collectives carry: any bytes are one, and all of its bytes say something.
+/// A type of values that collectives carry: a plain type without padding, of which any bytes are a
+/// value.
 pub trait Value: FromBytes + IntoBytes + Immutable + Send + 'static {}
 
 impl<T: FromBytes + IntoBytes + Immutable + Send + 'static> Value for T {}
 
-/// What collectives combine.
+/// A type of numbers that collectives combine.
 pub trait Summand: Value {
-    /// What its bytes mean.
+    /// The number format.
     const NUMBER: Number;
 }
 
@@ -36,28 +37,28 @@ pub struct Values<'a, T>(pub(super) Changed<'a>, PhantomData<T>);
 #[derive(Debug)]
 pub struct ReadValues<'a, T>(pub(super) Read<'a>, PhantomData<T>);
 
-/// The same, whatever they are.
+/// Values of any type that a collective changes.
 #[derive(Debug)]
 pub(super) enum Changed<'a> {
     Lent(&'a mut [u8]),
     Owned(Box<dyn Owned>),
 }
 
-/// The same, whatever they are.
+/// Values of any type that a collective reads.
 #[derive(Debug)]
 pub(super) enum Read<'a> {
     Lent(&'a [u8]),
     Owned(Box<dyn Owned>),
 }
 
-/// A vector of values, whatever they are.
+/// A vector of values of any type.
 pub(super) trait Owned: Send + std::fmt::Debug {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
-/// So that vectors need not be [`Debug`](std::fmt::Debug).
+/// A vector that is `Debug`, although its values need not be.
 struct Vector<T>(Vec<T>);
 
 impl<T> std::fmt::Debug for Vector<T> {
@@ -119,7 +120,7 @@ impl Changed<'_> {
         }
     }
 
-    /// The vector that it was made of; none where it was lent, or of something else.
+    /// Returns the vector of the request, or none if the values were lent or are of another type.
     pub(super) fn into_vec<T: Value>(self) -> Option<Vec<T>> {
         match self {
             Self::Lent(_) => None,

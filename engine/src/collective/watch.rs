@@ -1,13 +1,13 @@
-//! Groups that choose their schedules by what their links are loaded with.
+//! Groups that choose their schedules by the load of their links.
 //!
 //! ```text
 //!   links of each member --> its row --> allgather --> table, the same at all --> forecast
 //!   at each call            message, byte               of the links              of each schedule
 //! ```
 //!
-//! The allgather is begun in one call and taken in so many calls later, so that nobody waits for
-//! it. It does without loaded links, too. What is known of a link that nobody uses is forgotten
-//! little by little, so that it is tried again.
+//! One call starts the allgather, and a later one takes its result, so that no member waits for it.
+//! The allgather avoids loaded links, too. The estimate of a link that is not used decays, so that
+//! the link is tried again.
 use super::group::PendingCollective;
 use super::recorder::Recorder;
 use super::running::chunk_of;
@@ -20,33 +20,32 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-/// What a portion costs who sends it, and who takes it.
+/// The cost of a portion at its sender and at its receiver.
 const ENDS: Cost = Cost { message_ns: 1000, byte_ps: 200 };
-/// What a link costs through memory of this host, which has no counters: always the same.
+/// The cost of a link through memory of this host. It has no counters, and so the cost is fixed.
 const MEMORY: Cost = Cost { message_ns: 300, byte_ps: 100 };
 /// The round trip of a link that has not been used yet.
 const ROUND_TRIP_NS: u64 = 100_000;
-/// With each row, a quarter of what is known of a link that nobody uses is forgotten.
+/// With each row, the estimate of an unused link moves by this fraction towards the unloaded one.
 const FORGET: u64 = 4;
-/// What waits on a link is kept in parts of a frame.
+/// The parts of a frame in which the smoothed number of waiting frames is kept.
 const PARTS: u64 = 256;
 const _: () = assert!(FORGET > 1 && PARTS > 0, "a part is forgotten, and not more");
 
-/// A group whose calls are watched, at one of its members.
+/// The watch of a group at one of its members: for adapting, for a recording, or both.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// On the links to the members, when they were looked at last; none to itself.
+    /// The last seen loads of the links to the members; none for this member.
     loads: Vec<Option<LinkLoad>>,
-    /// The same when the last call began.
+    /// The loads when the last call began.
     before: Vec<Option<LinkLoad>>,
-    /// Frames that wait on each, smoothed, in parts.
+    /// The smoothed number of waiting frames on each link, in parts of a frame.
     waiting: Vec<u64>,
-    /// Frames that were sent on each, and the round trip that was believed, when the row was told
-    /// last.
+    /// For each link, the sent frames and the estimated round trip at the time of the last row.
     told: Vec<(u64, u64)>,
     adaptive: Option<Adaptive>,
     pub(super) recorder: Option<Recorder>,
-    /// What was begun last, and of how many bytes.
+    /// The collective that was begun last, and its bytes.
     begun: Option<(Task, usize)>,
 }
 
@@ -57,9 +56,9 @@ struct Adaptive {
     left: u32,
     forecast: Forecast,
     place: Place,
-    /// What was chosen since then, by powers of two of bytes.
+    /// The schedules chosen since then, by powers of two of bytes.
     chosen: HashMap<(Collective, usize, bool, u32), Schedule>,
-    /// Rows under way.
+    /// The allgather of rows that is under way.
     exchange: Option<PendingCollective<u32>>,
 }
 
@@ -74,13 +73,13 @@ impl Watch {
         port.link_loads(members, &mut self.loads);
     }
 
-    /// Whether there is no reason to watch.
+    /// Whether the group neither adapts nor is recorded.
     pub(super) const fn is_idle(&self) -> bool {
         self.adaptive.is_none() && self.recorder.is_none()
     }
 
-    /// From now on schedules are chosen by links, or not any more. Whether they are: of too many
-    /// members they cannot be.
+    /// Begins or ends choosing schedules by the load of links. Returns whether they are chosen so,
+    /// which is not possible with too many members.
     pub(super) fn set_adaptive(&mut self, every: Option<NonZeroU32>, place: Place) -> bool {
         let is_told = self.adaptive.as_ref().is_none_or(|adaptive| adaptive.exchange.is_none());
         assert!(is_told, "rows that are under way are waited for");
@@ -88,7 +87,7 @@ impl Watch {
         self.adaptive.is_some()
     }
 
-    /// Rows are under way.
+    /// Notes the allgather of rows that was started.
     pub(super) fn set_exchange(&mut self, begun: PendingCollective<u32>) {
         if let Some(adaptive) = &mut self.adaptive {
             assert!(adaptive.exchange.is_none(), "one table is told at a time");
@@ -100,17 +99,17 @@ impl Watch {
         self.adaptive.as_mut()?.exchange.take()
     }
 
-    /// What all members have told is believed.
+    /// Takes over the rows of all members.
     pub(super) fn learn_rows(&mut self, rows: &[u32]) {
         self.adaptive.iter_mut().for_each(|adaptive| adaptive.learn(rows));
     }
 
-    /// A call begins.
+    /// Notes the loads of the links when a call begins.
     pub(super) fn begin_call(&mut self) {
         self.before.clone_from(&self.loads);
     }
 
-    /// A call of this number, in its group, has ended.
+    /// Records a call that has ended, by its number in the group.
     pub(super) fn note_call(&mut self, number: u32, times: (Instant, Instant)) {
         debug_assert!(self.begun.is_some(), "what has ended was begun");
         if let (Some(recorder), Some(begun)) = (&mut self.recorder, self.begun) {
@@ -118,7 +117,7 @@ impl Watch {
         }
     }
 
-    /// What waits before a call begins is what its portions come behind.
+    /// Notes the frames that wait before a call begins. Its portions are sent behind them.
     pub(super) fn learn(&mut self) {
         debug_assert!(self.loads.len() == self.waiting.len(), "each link is smoothed");
         for (load, waiting) in self.loads.iter().zip(&mut self.waiting) {
@@ -127,7 +126,7 @@ impl Watch {
         }
     }
 
-    /// What the links from this member cost, as it is told: two words for each member.
+    /// Returns the costs of the links from this member as they are sent, two words for each member.
     // spec: COLL-17
     pub(super) fn row(&mut self, own: usize) -> Vec<u32> {
         let Self { loads, waiting, told, .. } = self;
@@ -153,7 +152,7 @@ impl Watch {
         is_due
     }
 
-    /// The schedule of what begins now.
+    /// Returns the schedule for a collective that begins now.
     // spec: COLL-17
     pub(super) fn choose(
         &mut self,
@@ -198,7 +197,8 @@ impl Adaptive {
 }
 
 impl LinkLoad {
-    /// With a round trip that is the nearer to the shortest one the longer nothing was sent.
+    /// Returns the load with an estimated round trip. It approaches the shortest one while nothing
+    /// is sent.
     fn believed(self, (sent, round_trip): &mut (u64, u64)) -> Self {
         let is_used = self.sent != *sent || *round_trip == 0;
         let excess = round_trip.saturating_sub(self.shortest_ns);
@@ -211,14 +211,14 @@ impl LinkLoad {
     }
 }
 
-/// How long it takes for a message, and for a byte more, on a link where so much waits.
+/// The cost of a message, and of each byte, on a link with waiting frames.
 // spec: COLL-17
 fn cost(load: &LinkLoad, waiting: u64) -> Cost {
     let round_trip = match load.round_trip_ns {
         0 => ROUND_TRIP_NS,
         known => known,
     };
-    // Each window of frames takes a round trip.
+    // Each window of frames takes one round trip.
     let window = u64::from(load.window.max(1));
     let queue = round_trip * waiting / (window * PARTS);
     let byte = round_trip * 1000 / (window * u64::from(load.frame.max(1)));
@@ -229,11 +229,11 @@ fn cost(load: &LinkLoad, waiting: u64) -> Cost {
     }
 }
 
-/// Bytes that a forecast is about: of a vector, or of each block.
+/// The bytes for a forecast: of a vector, or of each block.
 fn volume(task: Task, place: Place, bytes: usize) -> Volume {
     let chunk = chunk_of(task, place) as u64;
     debug_assert!(chunk > 0, "a collective goes on with each chunk");
-    // Its chunks are of blocks, though it has a vector.
+    // A reduce-scatter works on a vector, but its chunks are parts of blocks.
     let is_cut = task.collective == Collective::ReduceScatter;
     let blocks = if is_cut { place.members as u64 } else { 1 };
     Volume { bytes: bytes as u64, chunk: chunk * blocks }
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(watch.waiting[1], 3 * PARTS / 2, "nothing waits on what is no link");
     }
 
-    /// The round trip of each link is that of when the row was told last.
+    /// The round trip of each link is the one at the time of the last row.
     // spec: COLL-17
     #[test]
     fn rows_forget_links_one_by_one() {
@@ -360,7 +360,7 @@ mod tests {
         assert!(state.watch.is_none());
     }
 
-    /// Four members' rows, with one link on which so much waits.
+    /// Rows of four members, with one link on which frames wait.
     fn rows(busy: (usize, usize), waiting: u64) -> Vec<u32> {
         let row = |own: usize| {
             let mut watch = watch(4);
@@ -404,8 +404,8 @@ mod tests {
         assert_eq!(watch.choose(sum, (false, true), 64), S::Doubling);
     }
 
-    /// What was chosen stays until the table is renewed, for as many bytes up to a power of two,
-    /// and for nothing else.
+    /// A chosen schedule stays until the table is renewed, for all numbers of bytes up to the same
+    /// power of two, and for no others.
     // spec: COLL-7, COLL-17
     #[test]
     fn choices_are_remembered_apart() {
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(adaptive.choose(gather(2), true, 1000), S::Tree, "all need that link");
         assert_eq!(adaptive.choose(Task { root: 2, ..sum }, true, 1000), S::Doubling);
         assert_eq!(adaptive.chosen.len(), 4);
-        // The table says otherwise now, but nothing was told to all.
+        // The row has changed, but the members have not exchanged it.
         let rows = rows((3, 2), 0);
         for (at, cost) in rows.as_chunks().0.iter().enumerate() {
             let [message_ns, byte_ps] = *cost;

@@ -1,4 +1,4 @@
-//! Groups that are watched: they adapt, or are recorded.
+//! Groups that adapt, and groups that are recorded.
 use super::calls::Collectives;
 use super::group::{Group, GroupError, NO_GROUP};
 use super::recorder::{CALLS_MAX, RecordedCall, Recorder};
@@ -11,14 +11,15 @@ use std::io::{self, Write};
 use std::num::NonZeroU32;
 
 impl<S> Collectives<'_, S> {
-    /// Lets a group choose its schedules by what its links are loaded with, and tell its members
-    /// so with every so many calls; none: as usual again. Waits until all members have called this,
-    /// with the same number. From then on all members wait for a collective, or none does.
+    /// Lets a group choose its schedules by the load of its links. Its members exchange the loads
+    /// after `every` calls; `None` returns to the usual schedules. Waits until all members have
+    /// called this with the same number. Runs handlers meanwhile. From then on either all members
+    /// wait for a collective, or all of them start it.
     ///
-    /// A collective of which the program has fixed the schedule is done by that.
+    /// A schedule that the program has fixed is used all the same.
     ///
     /// # Errors
-    /// As [`Collectives::barrier`]; a group that adapts has up to 64 members.
+    /// The errors of [`Collectives::barrier`]. A group that adapts has up to 64 members.
     // spec: COLL-17
     pub fn adapt(
         &mut self,
@@ -43,11 +44,11 @@ impl<S> Collectives<'_, S> {
         Ok(())
     }
 
-    /// Records the last calls of a group, so many of them, from now on; none: no longer. Only calls
-    /// that wait, and end well. It is this member's own affair.
+    /// Records the last `calls` calls of a group from now on; 0 ends the recording. Calls that do
+    /// not wait, or that fail, are not recorded. Other members need not record.
     ///
     /// # Errors
-    /// [`GroupError::Invalid`].
+    /// [`GroupError::Invalid`] for more than 2^24 calls, or a group of another messenger.
     // spec: COLL-18
     pub fn record(&mut self, group: Group, calls: usize) -> Result<(), GroupError> {
         if calls > CALLS_MAX {
@@ -62,7 +63,7 @@ impl<S> Collectives<'_, S> {
         Ok(())
     }
 
-    /// What was recorded of a group, from the oldest call on.
+    /// Returns the recorded calls of a group, the oldest first.
     // spec: COLL-18
     pub fn recording(&self, group: Group) -> impl Iterator<Item = RecordedCall<'_>> {
         let groups: &Groups = self.0.features.as_ref();
@@ -71,10 +72,10 @@ impl<S> Collectives<'_, S> {
         watch.and_then(|watch| watch.recorder.as_ref()).into_iter().flat_map(Recorder::calls)
     }
 
-    /// Writes what was recorded of a group as text, for `ayre study`.
+    /// Writes the recording of a group as text, for `ayre study`.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     // spec: COLL-18
     pub fn write_recording(&self, group: Group, into: &mut impl Write) -> io::Result<()> {
         let groups: &Groups = self.0.features.as_ref();
@@ -108,7 +109,7 @@ impl<S> Messenger<S> {
         groups.states.get(group.index).is_some_and(|at| at.watch.is_some())
     }
 
-    /// A collective of a group that is watched.
+    /// Does a collective of a group that adapts or is recorded.
     // spec: COLL-17, COLL-18
     #[cold]
     pub(super) fn complete_watched<T>(
@@ -148,7 +149,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Begins to tell all members what the links of this one cost.
+    /// Starts the exchange of the costs of links with all members.
     fn send_row(&mut self, group: Group) -> Result<(), GroupError> {
         let place = self.groups().state(group)?.member.place();
         let row = self.watch(group)?.row(place.member);
@@ -159,7 +160,7 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// Waits for what all members have told, if that is under way, and believes it.
+    /// Finishes the exchange of costs, if one is under way, and takes over its result.
     fn take_rows(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
         let watch = self.groups().state(group)?.watch.as_deref_mut();
         let Some(begun) = watch.and_then(Watch::take_exchange) else { return Ok(()) };

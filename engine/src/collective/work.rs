@@ -1,4 +1,4 @@
-//! What a collective works on: blocks of bytes, and the sums that are made of them.
+//! The memory of a collective: blocks of bytes, and the sums that are made of them.
 use super::layout::Layout;
 use super::values::{Changed, Read};
 use crate::active::outgoing::Outgoing;
@@ -8,36 +8,37 @@ use ayre_proto::combine::{Combine, Number};
 use ayre_proto::units::PeerId;
 use std::ops::Range;
 
-/// Bytes that are combined at a time out of a landing: what no peer can change meanwhile.
+/// Bytes that are copied out of a landing and then combined, so that a peer cannot change them.
 const READ_MAX: usize = 4096;
 const _: () = assert!(READ_MAX.is_multiple_of(16), "no number is cut in two");
 
-/// What a collective works on.
+/// The buffers of a collective.
 #[derive(Debug)]
 pub(super) struct Work<'a> {
-    /// What is sent, where that is not what comes: the root's of a scatter, everybody's of an
-    /// alltoall.
+    /// The values to be sent, if they are not the received ones: those of the root of a scatter,
+    /// and those of all members in an alltoall.
     from: Option<(Read<'a>, Layout)>,
-    /// What comes, and goes on.
+    /// The values that are received and passed on.
     held: Held<'a>,
     layout: Layout,
-    /// Where all of each block is, while `layout` and that of `from` say it of a chunk.
+    /// The layouts of whole blocks, while `layout` and the layout of `from` are those of a chunk.
     whole: Option<(Layout, Option<Layout>)>,
     combine: Option<(Combine, Number)>,
-    /// Of a scan, what this member has so far of those up to itself.
+    /// The partial result of a scan: the values of members up to this one.
     prefix: Option<Vec<u8>>,
-    /// Parts of a sum that wait for the other half of their bracket.
+    /// Partial sums that wait for their other half.
     stack: Vec<u8>,
     pushed: usize,
     members: usize,
 }
 
-/// The memory of a collective: the program's, or its own where a member holds others' blocks too.
+/// The received values: in the program's memory, or in own memory if a member passes on blocks of
+/// others.
 #[derive(Debug)]
 pub(super) enum Held<'a> {
     Values(Changed<'a>),
     Staged(Vec<u8>),
-    /// Of what is staged only its own goes to the program.
+    /// Own memory, of which only this member's block goes to the program.
     Through {
         staged: Vec<u8>,
         own: Range<usize>,
@@ -60,7 +61,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// The program's values, when all is done.
+    /// Returns the program's values when the collective is done.
     fn finish(self) -> Option<Changed<'a>> {
         match self {
             Self::Values(values) => Some(values),
@@ -91,14 +92,14 @@ impl<'a> Work<'a> {
         Self { from, held, layout, whole, combine, prefix, stack, pushed: 0, members }
     }
 
-    /// The same of a scan.
+    /// Makes the buffers those of a scan.
     pub(super) fn with_prefix(mut self) -> Self {
         debug_assert!(self.combine.is_some(), "what is scanned is combined");
         self.prefix = Some(self.held.bytes().to_vec());
         self
     }
 
-    /// What the program gets.
+    /// Returns the result for the program.
     pub(super) fn finish(mut self) -> Option<Changed<'a>> {
         debug_assert!(self.pushed == 0, "no sum is left half done");
         debug_assert!(self.stack.is_empty(), "no part of a sum waits for another");
@@ -108,7 +109,7 @@ impl<'a> Work<'a> {
         self.held.finish()
     }
 
-    /// The first chunk of long blocks.
+    /// Begins with the first chunk of long blocks.
     pub(super) fn in_chunks(mut self, chunk: usize) -> Self {
         let from = self.from.as_ref().map(|(_, layout)| layout.clone());
         let whole = self.layout.clone().placed();
@@ -119,7 +120,7 @@ impl<'a> Work<'a> {
         self
     }
 
-    /// The next chunk of each block; false where there is none.
+    /// Goes to the next chunk of each block; false if there is none.
     pub(super) fn slice(&mut self, at: usize, chunk: usize) -> bool {
         let Some((layout, from)) = &self.whole else { return false };
         let longest = from.as_ref().map_or(0, Layout::longest);
@@ -134,7 +135,7 @@ impl<'a> Work<'a> {
         true
     }
 
-    /// The next chunk of a vector; false where there is none.
+    /// Goes to the next chunk of a vector; false if there is none.
     pub(super) fn next_chunk(&mut self, chunk: usize) -> bool {
         let next = self.layout.next_chunk(self.held.bytes().len(), chunk);
         let is_left = next.is_some();
@@ -150,7 +151,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What is sent, and where blocks lie in it.
+    /// Returns the bytes to be sent from, and the layout of the blocks in them.
     pub(super) fn sends(&self) -> (&[u8], &Layout) {
         match &self.from {
             Some((source, layout)) => (source.bytes(), layout),
@@ -158,7 +159,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// A portion has come: from so many bytes of its blocks on, of so many.
+    /// Takes a portion, whose bytes begin at `at` of the `len` bytes of its blocks.
     pub(super) fn take(
         &mut self,
         (blocks, action): (Blocks, Action),
@@ -189,7 +190,7 @@ impl<'a> Work<'a> {
         held.copy_from_slice(bytes);
     }
 
-    /// The same of a portion that lies in a landing yet.
+    /// Takes a portion that is still in a landing.
     pub(super) fn take_landed(
         &mut self,
         (blocks, action): (Blocks, Action),
@@ -216,8 +217,8 @@ impl<'a> Work<'a> {
         self.push(blocks, (0, own.len()), &own);
     }
 
-    /// Bytes of the part that goes on top of the stack: into the one there, where they are its
-    /// other half.
+    /// Pushes a partial sum on the stack, and combines it with the top one if that is its other
+    /// half.
     // spec: COLL-7
     fn push(&mut self, blocks: Blocks, (at, len): (usize, usize), bytes: &[u8]) {
         let Some((combine, number)) = self.combine else { return };

@@ -1,4 +1,4 @@
-//! A fifth feature, which repeats what it is told: nothing but the lists above knows of it.
+//! A fifth feature, which repeats what it receives. Only the lists of features name it.
 use super::*;
 use crate::error::ReceiveError;
 use crate::port::Port;
@@ -6,14 +6,14 @@ use crate::port::config::Config;
 use ayre_proto::active::STATIC_IDS;
 use std::sync::Arc;
 
-/// Its tag, and the id of its long messages.
+/// The tag of its records, and the id of its long messages.
 const ECHO: u32 = 31;
-/// What it does not take.
+/// A byte that it refuses.
 const REFUSED: u8 = 255;
-/// How often bytes are said again.
+/// How often bytes are sent back.
 const TIMES: usize = 50;
 
-/// What was heard, and what is to be said again.
+/// The received bytes, and those to be sent back.
 #[derive(Default)]
 pub(super) struct Echo {
     heard: Vec<(PeerId, Vec<u8>)>,
@@ -21,7 +21,7 @@ pub(super) struct Echo {
     gone: Vec<PeerId>,
 }
 
-/// What is to be sent.
+/// The messages to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<(PeerId, Vec<u8>)>);
 
@@ -108,15 +108,15 @@ impl<S> Messenger<S> {
     }
 }
 
-/// Two messengers, each by its own number at the other one.
+/// Two connected messengers.
 fn pair() -> [Messenger<()>; 2] {
     let config = |number| Config::new().number(number);
     let (near, far) = Port::pair(config(0), config(1)).expect("two ports");
     [near, far].map(Messenger::new)
 }
 
-/// A feature's records, its long messages, in one piece and in several, and what waits to be sent
-/// come by the messenger, which does not know it.
+/// A messenger carries the records and long messages of a feature that it does not name, also those
+/// that wait to be sent.
 // spec: AM-12, AM-15
 #[test]
 fn an_unknown_feature_receives_its_messages() {

@@ -1,4 +1,4 @@
-//! Streams, as programs call them.
+//! The view of a messenger's streams.
 use super::effects::{Flow, Input, Registered, Stage};
 use super::laid::Laid;
 use super::state::StreamTable;
@@ -9,7 +9,7 @@ use ayre_proto::stream::{EntryAnswer, ITEM_MAX, StreamFailure};
 use ayre_proto::units::PeerId;
 use std::fmt;
 
-/// The source of a stream, which is to be [closed](Streams::close).
+/// The source of a stream. [`Streams::close`] ends the stream; dropping the source does not.
 #[must_use = "a stream ends when it is closed"]
 #[derive(Debug)]
 pub struct Stream {
@@ -18,29 +18,29 @@ pub struct Stream {
     pub(super) laid: Laid,
 }
 
-/// Why a stream has ended before its time, or could not be laid.
+/// The reason why a stream has ended early, or could not be laid.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// It has failed at a port.
+    /// The stream has failed at a port.
     // spec: PIPE-14
     #[error("the stream has failed at port {}: {}", .0.at.index(), .0.why)]
     Failed(StreamFailure),
-    /// A port does not set, or clear, an entry.
+    /// A port refuses to set or clear an entry.
     // spec: PIPE-6
     #[error("port {} does not change its directory: {:?}", .0.index(), .1)]
     Refused(PeerId, EntryAnswer),
-    /// The item is longer than [`ITEM_MAX`].
+    /// The item is longer than [`ITEM_MAX`] bytes.
     #[error("an item has at most {ITEM_MAX} bytes")]
     TooLong,
 }
 
-/// Why an item was not pushed.
+/// The reason why an item was not pushed.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// There is no room: the next port, or a later one, is behind.
+    /// There is no room yet, because the next port or a later one is slow.
     #[error("the stream has no room")]
     Busy,
-    /// There will be none.
+    /// The stream has ended, or the item is too long.
     #[error(transparent)]
     Ended(#[from] StreamError),
 }
@@ -65,7 +65,7 @@ impl<S> Messenger<S> {
 }
 
 impl<S> Streams<'_, S> {
-    /// Registers a stage. It is run in the calls that run handlers.
+    /// Registers a stage under a name of 1 to 64 bytes. It runs in the calls that run handlers.
     ///
     /// # Errors
     /// [`SetupError::Invalid`] for a name that is empty, too long or taken.
@@ -86,11 +86,11 @@ impl<S> Streams<'_, S> {
         Ok(stage)
     }
 
-    /// Begins a stream whose entry stands in this port's directory, under its own name and this
-    /// number.
+    /// Opens a stream at its source. Its entry must be in this port's directory, under this port
+    /// and this number. Never blocks.
     ///
     /// # Errors
-    /// [`StreamError::Failed`] where there is no entry, the stream is fed already, or no room.
+    /// [`StreamError::Failed`] if there is no entry, no room, or the stream has a source already.
     // spec: PIPE-3, PIPE-5
     pub fn open(&mut self, state: &mut S, number: u32) -> Result<Stream, StreamError> {
         let at = self.0.out.port.id;
@@ -102,10 +102,10 @@ impl<S> Streams<'_, S> {
         Ok(Stream { number, place, laid: Laid::default() })
     }
 
-    /// Pushes an item; waits for room, running handlers and stages.
+    /// Pushes an item. Waits for room, and runs handlers and stages meanwhile.
     ///
     /// # Errors
-    /// [`StreamError::TooLong`]; [`StreamError::Failed`] when the stream has ended.
+    /// [`StreamError::TooLong`]; [`StreamError::Failed`] if the stream has ended.
     // spec: PIPE-9, PIPE-19
     pub fn push(
         &mut self,
@@ -119,10 +119,10 @@ impl<S> Streams<'_, S> {
         self.0.put_in(state, stream, item)
     }
 
-    /// Pushes an item, or nothing. Runs no handler, but stages of this port.
+    /// Pushes an item if there is room. Never blocks. Runs stages of this port, but no handlers.
     ///
     /// # Errors
-    /// [`PushError::Busy`] with nothing done; else as [`Streams::push`].
+    /// [`PushError::Busy`] with nothing done; the errors of [`Streams::push`].
     // spec: PIPE-9, PIPE-19
     pub fn try_push(
         &mut self,
@@ -136,11 +136,11 @@ impl<S> Streams<'_, S> {
         Ok(self.0.put_in(state, stream, item.into())?)
     }
 
-    /// Ends a stream behind its last item, and waits until its sink has heard of it, running
-    /// handlers and stages.
+    /// Ends a stream behind its last item, and waits until all its stages have run with the end.
+    /// Runs handlers and stages meanwhile.
     ///
     /// # Errors
-    /// [`StreamError::Failed`]: something has not come to the sink, or not all.
+    /// [`StreamError::Failed`] if not all items have reached the last stage.
     // spec: PIPE-13
     pub fn close(&mut self, state: &mut S, stream: Stream) -> Result<(), StreamError> {
         let (streams, out) = self.0.stream_table_and_out();
@@ -155,7 +155,7 @@ impl<S> Streams<'_, S> {
         ended.map_err(StreamError::Failed)
     }
 
-    /// Gives a stream up: all its stages hear that it was cancelled.
+    /// Cancels a stream. All its stages get the end with this reason. Never blocks.
     // spec: PIPE-14
     pub fn cancel(&mut self, state: &mut S, stream: Stream) {
         let (streams, out) = self.0.stream_table_and_out();
@@ -186,7 +186,7 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
-    /// Whether a stream takes an item, unless it has ended.
+    /// Whether a stream has room for an item, or the error with which it has ended.
     fn has_room(&self, stream: &Stream) -> Result<bool, StreamError> {
         let streams: &StreamTable<S> = self.features.as_ref();
         match streams.overs.get(&stream.number) {

@@ -1,4 +1,4 @@
-//! Stages, and what the machine of a port's streams causes: runs, and messages to peers.
+//! Stages, and the effects of the state machine of streams: it runs stages and sends to peers.
 use super::queue::{Queue, meet};
 use crate::active::outgoing::Outgoing;
 use ayre_proto::active::id_of;
@@ -12,11 +12,11 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Bytes of an item in a record, behind the stream's number.
+/// The most bytes of an item in a record, behind the stream's number.
 pub(super) const SHORT_MAX: usize = EAGER_MAX - 4;
 const _: () = assert!(SHORT_MAX < ITEM_MAX, "others are long messages");
 
-/// A stage, as every process names it.
+/// A handle of a stage, valid at every process.
 // spec: PIPE-2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
@@ -24,28 +24,29 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The stage of this name, wherever it is registered.
+    /// Returns the handle of a name, whether or not a stage is registered under it.
     pub const fn named(name: &str) -> Self {
         Self { id: id_of(name) }
     }
 
-    /// By which it is known to other processes.
+    /// Returns the id, which is the same at all processes.
     pub const fn id(self) -> u32 {
         self.id
     }
 }
 
-/// What a stage is run with.
+/// The input of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'a> {
     /// An item.
     Item(&'a [u8]),
-    /// There are no more, and why. What is emitted now is the last; after a failure it is lost.
+    /// The end of the stream, with its reason. The stage may still emit items; after a failure they
+    /// are lost.
     // spec: PIPE-13
     End(StreamEnd),
 }
 
-/// The stream that a stage is run for, and the way out.
+/// The stream that a stage is run for, by which it emits items.
 #[derive(Debug)]
 pub struct Flow<'a> {
     name: StreamName,
@@ -54,10 +55,11 @@ pub struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Sends an item on: where, the port's forwarding directory says. It waits for its turn.
+    /// Sends an item on, to the next stage of the port's forwarding directory. Never blocks: items
+    /// wait for room in order.
     ///
     /// # Panics
-    /// If it is longer than [`ITEM_MAX`].
+    /// If the item is longer than [`ITEM_MAX`] bytes.
     // spec: PIPE-2
     #[track_caller]
     pub fn emit(&mut self, item: impl Into<Vec<u8>>) {
@@ -66,20 +68,20 @@ impl Flow<'_> {
         self.emitted.push_back(item);
     }
 
-    /// What the entry that leads to this stage tells it.
+    /// Returns the arguments of the directory entry that leads to this stage.
     // spec: PIPE-4
     pub fn arguments(&self) -> [u64; 4] {
         self.way.arguments
     }
 
-    /// The stream: at this port there is no other one of this name at the same time.
+    /// Returns the name of the stream, which is unique at this port while the stream exists.
     // spec: PIPE-3
     pub fn name(&self) -> StreamName {
         self.name
     }
 }
 
-/// What a stage does.
+/// The function of a stage.
 pub(super) type Run<S> = Box<dyn FnMut(&mut S, &mut Flow<'_>, Input<'_>) + Send>;
 
 /// A registered stage.
@@ -88,7 +90,7 @@ pub(super) struct Registered<S> {
     pub(super) run: Run<S>,
 }
 
-/// What the machine works on.
+/// The effects of the state machine, and the state that they change.
 pub(super) struct Side<'a, S> {
     pub(super) state: &'a mut S,
     pub(super) out: &'a mut Outgoing,

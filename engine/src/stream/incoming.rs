@@ -1,4 +1,4 @@
-//! Taking what peers say of streams, and their items.
+//! Receiving the streams' messages of peers, and items.
 use super::state::StreamTable;
 use crate::active::outgoing::Outgoing;
 use crate::active::{Extension, LongHead, Messenger};
@@ -6,7 +6,7 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::stream::{ITEM, ITEM_MAX, Message, STREAM, weight};
 use ayre_proto::units::PeerId;
 
-/// Messages that a peer may be owed: more than streams and entries that it can have need.
+/// The most messages that a peer may be owed, more than its streams and entries need.
 // spec: PIPE-17
 const OWED_MAX: usize = 16_384;
 
@@ -38,7 +38,7 @@ impl<S> Extension<S> for StreamTable<S> {
             messenger.out.port.end_malformed_lane(source);
             0
         });
-        // Not before: this may be the last that one says who has gone.
+        // Behind the message, which may be the last one of a peer that has gone.
         let (streams, out) = messenger.stream_table_and_out();
         Ok(ran + streams.bury(state, out))
     }
@@ -81,13 +81,13 @@ impl<S> Messenger<S> {
         self.features.as_mut()
     }
 
-    /// The streams, and the way out.
+    /// The streams, and the sending side.
     #[inline(always)]
     pub(super) fn stream_table_and_out(&mut self) -> (&mut StreamTable<S>, &mut Outgoing) {
         (self.features.as_mut(), &mut self.out)
     }
 
-    /// An item has come whole.
+    /// Takes an item that has arrived whole.
     // spec: PIPE-8
     fn take_item(
         &mut self,

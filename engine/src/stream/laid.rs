@@ -1,12 +1,12 @@
-//! What a messenger has laid for its own streams.
+//! The pipelines that a messenger has laid.
 use ayre_proto::stream::StreamName;
 use ayre_proto::units::PeerId;
 
-/// What was laid for a stream.
+/// The numbers and entries of a laid pipeline.
 #[derive(Debug, Default)]
 pub(super) struct Laid {
     pub(super) first: u16,
-    /// Numbers from the first on, round the last one.
+    /// The count of consecutive numbers from the first one, which wrap around.
     pub(super) len: u16,
     pub(super) entries: Vec<(PeerId, StreamName)>,
 }

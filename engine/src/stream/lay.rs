@@ -1,4 +1,4 @@
-//! Forwarding directories, the own one and those of peers, and whole pipelines.
+//! Setting entries of forwarding directories, here and at peers, and laying pipelines.
 use super::calls::{Stream, StreamError, Streams};
 use super::effects::Stage;
 use super::laid::Laid;
@@ -9,7 +9,7 @@ use ayre_proto::stream::{
 };
 use ayre_proto::units::PeerId;
 
-/// An entry of a forwarding directory: where a stream goes on, and what is done there.
+/// An entry of a forwarding directory: the next port of a stream, and the stage there.
 // spec: PIPE-4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -17,34 +17,34 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// To a stage of a port, as a stream of this number there. It lasts until it is cleared, and
-    /// the stage may be the last one.
+    /// Returns an entry that leads to a stage at the port `to`, where the stream has this number.
+    /// It lasts until it is cleared, and the stage may be the last one.
     pub const fn new(to: PeerId, number: u32, stage: Stage) -> Self {
         let (to, arguments) = (StreamName { peer: to, number }, [0; 4]);
         let way = Way { stage: stage.id, arguments, goes_on: false };
         Self { entry: ayre_proto::stream::Entry { to, way, lasts: true } }
     }
 
-    /// What the stage is told.
+    /// Sets the arguments that the stage gets. The default is zeros.
     pub const fn arguments(mut self, arguments: [u64; 4]) -> Self {
         self.entry.way.arguments = arguments;
         self
     }
 
-    /// The stage is not the last one: without an entry there, the stream has failed.
+    /// Says that the stage is not the last one. Without an entry there, the stream fails.
     pub const fn goes_on(mut self) -> Self {
         self.entry.way.goes_on = true;
         self
     }
 
-    /// It goes with the first stream that it has served.
+    /// Removes the entry after the first stream that has used it.
     pub const fn once(mut self) -> Self {
         self.entry.lasts = false;
         self
     }
 }
 
-/// A stage of a pipeline to be laid.
+/// A stage of a pipeline for [`Streams::lay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     peer: PeerId,
@@ -53,12 +53,13 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// A stage at a port, which may be the same as before, or the messenger's own.
+    /// Returns a hop to a stage at a port. The port may be the one of the hop before, or the
+    /// messenger's own.
     pub const fn new(peer: PeerId, stage: Stage) -> Self {
         Self { peer, stage, arguments: [0; 4] }
     }
 
-    /// What it is told.
+    /// Sets the arguments that the stage gets. The default is zeros.
     pub const fn arguments(mut self, arguments: [u64; 4]) -> Self {
         self.arguments = arguments;
         self
@@ -66,17 +67,18 @@ impl Hop {
 }
 
 impl<S> Streams<'_, S> {
-    /// Whether peers may set and clear entries here: they may, until this says otherwise.
+    /// Sets whether peers may set and clear entries here. By default they may.
     // spec: PIPE-6
     pub fn let_peers_set_entries(&mut self, may: bool) {
         self.0.stream_table().let_peers_set(may);
     }
 
-    /// Sets or replaces an entry of a port's directory, and waits for the answer, running handlers
-    /// and stages. What was sent before goes the old way.
+    /// Sets or replaces an entry of a port's directory, under the name of a stream there. Waits for
+    /// the answer, and runs handlers and stages meanwhile. Items that were sent before go the old
+    /// way.
     ///
     /// # Errors
-    /// [`StreamError::Refused`]; [`StreamError::Failed`] where the port has died.
+    /// [`StreamError::Refused`]; [`StreamError::Failed`] if the port has died.
     // spec: PIPE-6, PIPE-7
     pub fn set_entry(
         &mut self,
@@ -96,10 +98,11 @@ impl<S> Streams<'_, S> {
         judge(at, answer)
     }
 
-    /// Clears an entry of a port's directory, in the same way.
+    /// Clears an entry of a port's directory. Waits for the answer, and runs handlers and stages
+    /// meanwhile.
     ///
     /// # Errors
-    /// As [`Streams::set_entry`].
+    /// The errors of [`Streams::set_entry`].
     // spec: PIPE-6, PIPE-7
     pub fn clear_entry(
         &mut self,
@@ -119,10 +122,11 @@ impl<S> Streams<'_, S> {
     }
 
     /// Lays a pipeline: sets the entries for one stream, from its last stage to the first, and
-    /// opens it. They go with it.
+    /// opens the stream. Waits for the answers, and runs handlers and stages meanwhile. The entries
+    /// are removed with the stream.
     ///
     /// # Errors
-    /// As [`Streams::set_entry`], and [`StreamError::Failed`] where this port has no room.
+    /// The errors of [`Streams::set_entry`]; [`StreamError::Failed`] if this port has no room.
     // spec: PIPE-1, PIPE-4
     pub fn lay(&mut self, state: &mut S, hops: &[Hop]) -> Result<Stream, StreamError> {
         let own = self.0.out.port.id;
@@ -131,7 +135,7 @@ impl<S> Streams<'_, S> {
         debug_assert_eq!(laid.numbers().count(), hops.len() + 1, "one for each way");
         let number = |at: u16| u32::from(own.0) << 16 | u32::from(laid.first.wrapping_add(at));
         let first = number(0);
-        // Who feeds a stage, who has it, and under which number.
+        // For each stage, the port of its entry, and the name and content of the entry.
         let mut feeder = own;
         let mut ways = Vec::new();
         for (at, hop) in (0..).zip(hops) {
@@ -161,7 +165,7 @@ impl<S> Streams<'_, S> {
 }
 
 impl<S> Messenger<S> {
-    /// A stream is over: its numbers are free, and what was set where it has not got is cleared.
+    /// Frees the numbers of a stream that is over, and clears the entries that it has not used.
     // spec: PIPE-6
     pub(super) fn forget_laid(&mut self, laid: Laid, is_used: bool) {
         self.stream_table().give_numbers(&laid);
@@ -176,7 +180,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Asks a peer for a change of its directory.
+    /// Asks a peer for a change of its directory, and waits for the answer.
     fn ask(
         &mut self,
         state: &mut S,

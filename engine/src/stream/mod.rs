@@ -1,12 +1,15 @@
-//! Streams: pipelines of stages at several ports, which items go along in order.
+//! Streams: pipelines of stages at several ports. Items pass them in order.
+//!
+//! [`Messenger::streams`](crate::active::Messenger::streams) returns the view [`Streams`], which
+//! registers stages, lays pipelines and pushes items.
 //!
 //! ```text
-//!   push --> [emitted] --> out.rs --> short message, or a long one --> [arrived] --> stage
+//!   push --> [emitted] --> effects --> short message, or a long one --> [arrived] --> stage
 //!                             ^                                                        |
 //!                             '------------------ [emitted] <--------------------------'
 //! ```
 //!
-//! Lines of a text, split at one rank, counted at another:
+//! One rank splits the lines of a text into words, and another counts them:
 //!
 //! ```no_run
 //! use ayre::Port;
@@ -27,7 +30,7 @@
 //! };
 //! let count = messenger.streams().stage("count", count)?;
 //! let mut all = None;
-//! messenger.sync(&mut all)?; // everybody has its stages
+//! messenger.sync(&mut all)?; // all ranks have registered their stages
 //! let peer = |messenger: &mut Messenger<_>, rank| messenger.port().peer(rank);
 //! match (messenger.port().rank(), peer(&mut messenger, 1), peer(&mut messenger, 2)) {
 //!     (0, Some(first), Some(second)) => {

@@ -1,17 +1,17 @@
-//! Items of streams that wait, and which peers are looked at.
+//! Waiting items of streams, and the peers that streams have met.
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// Items of a stream.
+/// The waiting items of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// They wait for its stage.
+    /// Items that wait for the stage here.
     pub(super) arrived: VecDeque<Vec<u8>>,
-    /// They wait for room at the next one.
+    /// Items that wait for room at the next stage.
     pub(super) emitted: VecDeque<Vec<u8>>,
 }
 
-/// Whether a peer is one to be looked at, by its number.
+/// Notes whether streams involve a peer, by its number.
 pub(super) fn meet(met: &mut Vec<bool>, peer: PeerId, is_here: bool) {
     if peer.index() >= met.len() {
         met.resize(peer.index() + 1, false);

@@ -1,4 +1,4 @@
-//! What a messenger keeps for streams.
+//! The state of a messenger's streams.
 use super::effects::{Registered, Side};
 use super::laid::Laid;
 use super::queue::{Queue, meet};
@@ -8,35 +8,35 @@ use ayre_proto::stream::{EntryAnswer, Options, StreamFailure, StreamName, Stream
 use ayre_proto::units::PeerId;
 use std::collections::{HashMap, HashSet};
 
-/// What a peer was asked for.
+/// A request to a peer to change its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Waits,
     Answered(EntryAnswer),
-    /// Nobody wants to know.
+    /// No call waits for the answer.
     Forgotten,
 }
 
 /// The streams of a messenger.
 pub(crate) struct StreamTable<S> {
     pub(super) stages: Vec<Registered<S>>,
-    /// None until somebody speaks of streams.
+    /// The state machine; none until streams are used.
     machine: Option<Box<Machine>>,
     queues: Vec<Queue>,
-    /// How this port's own streams have ended, by number.
+    /// The results of this port's own streams that have ended, by number.
     pub(super) overs: HashMap<u32, Result<(), StreamFailure>>,
-    /// What peers were asked.
+    /// Requests to peers, by number.
     pub(super) requests: HashMap<u32, (PeerId, Asked)>,
     last_request: u32,
-    /// Numbers of streams that this messenger has laid.
+    /// The numbers of streams that this messenger has laid.
     numbers: HashSet<u16>,
     last_number: u16,
     may_peers_set: bool,
-    /// Peers that have gone, and that the machine was not told of.
+    /// Peers that have gone, and of which the machine was not told yet.
     gone: Vec<PeerId>,
-    /// Whether a peer is looked at when some have gone, by its number.
+    /// Whether streams involve a peer, by its number.
     met: Vec<bool>,
-    /// Connections that had ended when it was.
+    /// The count of ended connections when the machine was told last.
     peer_changes: u64,
 }
 
@@ -59,12 +59,13 @@ impl<S> Default for StreamTable<S> {
     }
 }
 
-/// Turns of the machine in one poll.
+/// The most turns of the machine in one poll.
 // spec: PIPE-11
 const TURNS: usize = 64;
 
 impl<S> StreamTable<S> {
-    /// Does something with the machine.
+    /// Calls a function with the machine and its effects. Returns its result and the number of
+    /// stages that were run.
     pub(super) fn with<R>(
         &mut self,
         (state, out): (&mut S, &mut Outgoing),
@@ -94,7 +95,7 @@ impl<S> StreamTable<S> {
         })
     }
 
-    /// Goes on; returns how many stages were run.
+    /// Continues all streams. Returns the number of stages that were run.
     pub(super) fn advance(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
         let buried = self.bury(state, out);
         let (is_due, ran) =
@@ -105,19 +106,19 @@ impl<S> StreamTable<S> {
         buried + ran
     }
 
-    /// A peer has spoken of streams, or was told of them.
+    /// Notes whether streams involve a peer.
     pub(super) fn met(&mut self, peer: PeerId, is_here: bool) {
         meet(&mut self.met, peer, is_here);
     }
 
-    /// A peer has gone: the next poll deals with it.
+    /// Notes that a peer has gone. The next poll deals with it.
     pub(super) fn on_death(&mut self, peer: PeerId) {
         if self.machine.is_some() {
             self.gone.push(peer);
         }
     }
 
-    /// Ends what goes through peers that have died, when all that they had sent is taken.
+    /// Ends the streams through peers that have died, when all messages of these peers are taken.
     // spec: PIPE-15
     pub(super) fn bury(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
         let changes = out.port.peers.changes();
@@ -156,12 +157,12 @@ impl<S> StreamTable<S> {
         self.machine.iter_mut().for_each(|machine| machine.let_peers_set(may));
     }
 
-    /// Clears an entry of the own directory that no stream uses.
+    /// Clears an entry of this port's directory that no stream uses.
     pub(super) fn clear_unused(&mut self, name: StreamName) {
         self.machine.iter_mut().for_each(|machine| machine.unset_unused(name));
     }
 
-    /// A number for what a peer is asked.
+    /// Adds a request to a peer, and returns its number.
     pub(super) fn request(&mut self, peer: PeerId, asked: Asked) -> u32 {
         while self.requests.contains_key(&self.last_request) {
             self.last_request = self.last_request.wrapping_add(1);
@@ -175,7 +176,7 @@ impl<S> StreamTable<S> {
         matches!(self.requests.get(&request), Some((_, Asked::Waits)))
     }
 
-    /// A peer answers what it was asked.
+    /// Takes a peer's answer to a request.
     // spec: PIPE-17
     pub(super) fn on_answer(
         &mut self,
@@ -195,7 +196,7 @@ impl<S> StreamTable<S> {
         Ok(())
     }
 
-    /// Numbers for so many streams, that no stream has which is not over.
+    /// Returns `len` consecutive numbers that no open stream has.
     pub(super) fn take_numbers(&mut self, len: usize) -> Option<Laid> {
         let len = u16::try_from(len).ok()?;
         debug_assert!(len > 0, "a stream has a number at each port");
@@ -220,7 +221,7 @@ impl<S> StreamTable<S> {
         }
     }
 
-    /// Whether the program's stream has emitted all that was pushed into it.
+    /// Whether no pushed item of a source waits for room.
     pub(super) fn is_clear(&self, place: u16) -> bool {
         self.queues.get(usize::from(place)).is_none_or(|queue| queue.emitted.is_empty())
     }

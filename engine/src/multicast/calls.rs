@@ -1,9 +1,9 @@
-//! Groups as programs use them.
+//! The view of a messenger's multicast groups.
 use super::PAYLOAD_MAX;
-use super::causes::Causes;
 use super::content::{Content, Kept};
 use super::due::Change;
-use super::member::Visit;
+use super::effects::MemberEffects;
+use super::member::GuestSend;
 use super::names::{member_at, port_of};
 use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
@@ -13,30 +13,32 @@ use ayre_proto::group::{Answer, Group, Guest, Member, Options, Refusal};
 use ayre_proto::units::PeerId;
 use std::fmt;
 
-/// A membership of a messenger in a group.
+/// A handle of a messenger's membership in a group.
 // spec: GRP-2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Membership(Member);
 
-/// Bounds of a group, the same at all members.
+/// The bounds of a group, which must be equal at all members.
 // spec: GRP-20
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MulticastOptions(Options);
 
 impl MulticastOptions {
-    /// The defaults: see each.
+    /// Returns the default bounds, which each method states.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Messages that somebody may lack yet, 1 or more: 64. Beyond these a message waits.
+    /// Sets the number of messages that a member may still lack, 1 or more. The default is 64.
+    /// Further messages wait.
     #[must_use]
     pub const fn window(mut self, messages: u16) -> Self {
         self.0.window = messages;
         self
     }
 
-    /// Messages of one member that have no place in the order yet, 1 or more: 8.
+    /// Sets the number of messages of one member that have no place in the order yet, 1 or more.
+    /// The default is 8.
     #[must_use]
     pub const fn requests(mut self, messages: u16) -> Self {
         self.0.requests = messages;
@@ -49,29 +51,29 @@ impl MulticastOptions {
     }
 }
 
-/// Why something was not done with a group.
+/// The reason why an operation on a group was not done.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MulticastError {
-    /// There is no room yet; nothing has happened.
+    /// There is no room yet. Nothing was done.
     #[error("too many messages wait for their place in the order")]
     Busy,
-    /// This process is no member, or leaves.
+    /// This process is no member, or is leaving.
     #[error("no member of the group")]
     NoMember,
-    /// The peer is no member, has other bounds or no room, or the group is full.
+    /// The peer refuses: it is no member, it has other bounds or no room, or the group is full.
     #[error("peer {} refuses", .0.index())]
     Refused(PeerId),
-    /// A member is not connected with this process, or the one that was asked has died.
+    /// A member is not connected with this process, or the asked peer has died or is no peer.
     #[error("peer {} or another member cannot be reached", .0.index())]
     Unreachable(PeerId),
-    /// The member that was asked has gone: whether the message was delivered is not known.
+    /// The asked member has gone. It is not known whether the message was delivered.
     #[error("peer {} has gone, perhaps after it had passed the message on", .0.index())]
     Unknown(PeerId),
-    /// More than [`PAYLOAD_MAX`] bytes.
+    /// The message has more than [`PAYLOAD_MAX`] bytes.
     #[error("a message of more than {PAYLOAD_MAX} bytes")]
     TooLong,
-    /// What was asked for contradicts itself.
+    /// The name or the bounds are not valid.
     #[error("invalid: {0}")]
     Invalid(&'static str),
 }
@@ -105,13 +107,13 @@ impl<S> Messenger<S> {
 }
 
 impl<S> Multicast<'_, S> {
-    /// Founds a group, whose only member is this process. Others join through any member, or have
-    /// messages sent by one. All of them must know each other by the same numbers, as the processes
-    /// of a job do. `on_change` runs where members come and go.
+    /// Founds a group, whose only member is this process. Others join through any member. All
+    /// processes must know each other by the same numbers, as the ranks of a job do. `on_change`
+    /// runs whenever members come or go. Never blocks.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a name that is empty, too long or taken here, and for bounds of
-    /// zero.
+    /// [`SetupError::Invalid`] for a name that is empty, longer than 64 bytes or taken here, and
+    /// for bounds of zero.
     // spec: GRP-1
     pub fn found(
         &mut self,
@@ -119,19 +121,19 @@ impl<S> Multicast<'_, S> {
         options: MulticastOptions,
         on_change: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, SetupError> {
-        let (id, options) = (self.0.new_club(name)?, options.checked()?);
-        let me = self.0.out.found_club(id, options);
+        let (id, options) = (self.0.new_group_id(name)?, options.checked()?);
+        let me = self.0.out.found_group(id, options);
         self.0.watchers().push(me, on_change);
         Ok(Membership(me))
     }
 
-    /// Joins a group through one of its members. Waits until this process is in, or is refused, and
-    /// runs handlers meanwhile. It gets all messages behind the view that it is new in, which
-    /// `on_change` hears of first.
+    /// Joins a group through one of its members, the door. Waits until this process is a member or
+    /// is refused, and runs handlers meanwhile. `on_change` first gets the view that adds this
+    /// process. All later messages of the group follow.
     ///
     /// # Errors
-    /// [`MulticastError::Refused`]; [`MulticastError::Unreachable`];
-    /// [`MulticastError::Invalid`] as for [`Multicast::found`].
+    /// [`MulticastError::Refused`]; [`MulticastError::Unreachable`]; [`MulticastError::Invalid`] in
+    /// the cases of [`Multicast::found`].
     // spec: GRP-4, GRP-24
     pub fn join(
         &mut self,
@@ -143,14 +145,14 @@ impl<S> Multicast<'_, S> {
     ) -> Result<Membership, MulticastError> {
         let group = self.begin_join(name, door, options, on_change)?;
         let mut is_cut_off = false;
-        self.0.wait_until(state, |messenger| match messenger.out.clubs().find(group.0) {
-            Some(club) if !club.machine.is_in() => {
-                is_cut_off = club.machine.view().number() > 0;
+        self.0.wait_until(state, |messenger| match messenger.out.group_members().find(group.0) {
+            Some(membership) if !membership.machine.is_in() => {
+                is_cut_off = membership.machine.view().number() > 0;
                 false
             }
             _ => true,
         });
-        if self.0.out.clubs().find(group.0).is_some() {
+        if self.0.out.group_members().find(group.0).is_some() {
             return Ok(group);
         }
         let is_refused = self.0.out.port.is_alive(door) && !is_cut_off;
@@ -158,12 +160,13 @@ impl<S> Multicast<'_, S> {
         Err(why(door))
     }
 
-    /// The same without waiting: polls get this process in, and `on_change` hears of the view that
-    /// it is new in, or of [`Change::Ended`] where it does not become a member. Until then it is
-    /// none.
+    /// Begins to join a group through one of its members, the door. Never blocks: polls do the
+    /// rest. `on_change` gets the view that adds this process, or [`Change::Ended`] if it does not
+    /// become a member. Until then it is no member.
     ///
     /// # Errors
-    /// [`MulticastError::Unreachable`]; [`MulticastError::Invalid`] as for [`Multicast::found`].
+    /// [`MulticastError::Unreachable`]; [`MulticastError::Invalid`] in the cases of
+    /// [`Multicast::found`].
     // spec: GRP-4, GRP-24
     pub fn begin_join(
         &mut self,
@@ -173,21 +176,21 @@ impl<S> Multicast<'_, S> {
         on_change: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, MulticastError> {
         let invalid = |_| MulticastError::Invalid("a name, or bounds");
-        let id = self.0.new_club(name).map_err(invalid)?;
+        let id = self.0.new_group_id(name).map_err(invalid)?;
         let options = options.checked().map_err(invalid)?;
         if !self.0.out.port.is_alive(door) || door == self.0.out.port.id {
             return Err(MulticastError::Unreachable(door));
         }
-        let me = self.0.out.join_club(id, member_at(door), options);
+        let me = self.0.out.join_group(id, member_at(door), options);
         self.0.watchers().push(me, on_change);
         Ok(Membership(me))
     }
 
-    /// Sends a message to all members, this one among them; waits for room, and runs handlers
-    /// meanwhile. All members run it in the same order among all messages and changes of the group.
+    /// Sends a message to all members, this process among them. Waits for room, and runs handlers
+    /// meanwhile. All members run the messages and changes of the group in the same order.
     ///
     /// # Errors
-    /// [`MulticastError::NoMember`], [`MulticastError::TooLong`].
+    /// [`MulticastError::NoMember`]; [`MulticastError::TooLong`].
     // spec: GRP-7, GRP-8, GRP-9
     pub fn send<const N: usize>(
         &mut self,
@@ -197,22 +200,27 @@ impl<S> Multicast<'_, S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        let said = Said::new(handler, arguments, payload)?;
-        let sent = match self.0.out.send_to_group(group, &said) {
-            Err(MulticastError::Busy) => self.0.send_when_free(state, group, &said),
+        let invocation = Invocation::new(handler, arguments, payload)?;
+        let sent = match self.0.out.send_to_group(group, &invocation) {
+            Err(MulticastError::Busy) => self.0.send_when_free(state, group, &invocation),
             sent => sent,
         };
         if sent? {
-            self.0.run_own(state, said.id, (said.arguments.as_flattened(), said.payload));
+            self.0.run_own(
+                state,
+                invocation.id,
+                (invocation.arguments.as_flattened(), invocation.payload),
+            );
         }
         self.0.run_due(state);
         Ok(())
     }
 
-    /// The same where there is room, or nothing. Runs no handler.
+    /// Sends a message to all members, this process among them, if there is room. Never blocks, and
+    /// runs no handler.
     ///
     /// # Errors
-    /// [`MulticastError::Busy`]; as [`Multicast::send`].
+    /// [`MulticastError::Busy`] with nothing done; the errors of [`Multicast::send`].
     // spec: GRP-20
     pub fn try_send<const N: usize>(
         &mut self,
@@ -224,12 +232,13 @@ impl<S> Multicast<'_, S> {
         self.0.out.send_to_group_later(group, handler, arguments, payload)
     }
 
-    /// Has a member, the door, send a message to all members of its group: for a process that is
-    /// none. Waits until it has its place in the order, and runs handlers meanwhile.
+    /// Sends a message to all members of a group of which this process is no member, through a
+    /// member, the door. Waits until the message has its place in the order, and runs handlers
+    /// meanwhile.
     ///
     /// # Errors
-    /// [`MulticastError::Refused`], with nothing done; [`MulticastError::Unknown`];
-    /// [`MulticastError::Unreachable`], [`MulticastError::TooLong`].
+    /// [`MulticastError::Refused`] with nothing done; [`MulticastError::Unknown`];
+    /// [`MulticastError::Unreachable`]; [`MulticastError::TooLong`].
     // spec: GRP-11
     pub fn send_through<const N: usize>(
         &mut self,
@@ -239,17 +248,22 @@ impl<S> Multicast<'_, S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        let said = Said::new(handler, arguments, payload)?;
+        let invocation = Invocation::new(handler, arguments, payload)?;
         if !self.0.out.port.is_alive(door) || door == self.0.out.port.id {
             return Err(MulticastError::Unreachable(door));
         }
-        self.0.out.visit(id_of(name), member_at(door), &said.content());
+        self.0.out.send_as_guest(id_of(name), member_at(door), &invocation.content());
         let mut answer = None;
         self.0.wait_until(state, |messenger| {
-            answer = messenger.out.clubs().visit.as_ref().and_then(|visit| visit.answer);
+            answer = messenger
+                .out
+                .group_members()
+                .guest_send
+                .as_ref()
+                .and_then(|guest_send| guest_send.answer);
             answer.is_some()
         });
-        self.0.out.clubs().visit = None;
+        self.0.out.group_members().guest_send = None;
         match answer {
             Some(Answer::Done) => Ok(()),
             Some(Answer::Refused) => Err(MulticastError::Refused(door)),
@@ -257,8 +271,8 @@ impl<S> Multicast<'_, S> {
         }
     }
 
-    /// Leaves, behind all that this process has sent. Waits until nobody needs it any more, and
-    /// runs handlers meanwhile.
+    /// Leaves a group, behind all messages of this process. Waits until no member needs this
+    /// process any more, and runs handlers meanwhile.
     ///
     /// # Errors
     /// [`MulticastError::NoMember`].
@@ -271,27 +285,29 @@ impl<S> Multicast<'_, S> {
         });
         left?;
         self.0.run_due(state);
-        self.0.wait_until(state, |messenger| messenger.out.clubs().find(group.0).is_none());
+        self.0.wait_until(state, |messenger| messenger.out.group_members().find(group.0).is_none());
         Ok(())
     }
 
-    /// The same without waiting: polls go on with it, and `on_change` hears of [`Change::Ended`]
-    /// when nobody needs this process any more.
+    /// Begins to leave a group, behind all messages of this process. Never blocks: polls do the
+    /// rest. `on_change` gets [`Change::Ended`] when no member needs this process any more.
     ///
     /// # Errors
-    /// [`MulticastError::Busy`], with nothing done; [`MulticastError::NoMember`].
+    /// [`MulticastError::Busy`] with nothing done; [`MulticastError::NoMember`].
     // spec: GRP-5
     pub fn begin_leave(&mut self, group: Membership) -> Result<(), MulticastError> {
         self.0.out.stir();
-        let left = self.0.out.with_club(group.0, |machine, causes| machine.leave(causes));
+        let left = self.0.out.with_member(group.0, |machine, effects| machine.leave(effects));
         left.unwrap_or(Err(Refusal::Outside)).map_err(MulticastError::of)
     }
 
-    /// The members as this process knows them, the one that has been in longest first; none where
-    /// it is no member.
+    /// Returns the members in the order in which they joined, as this process knows them. Returns
+    /// none if this process is no member.
     pub fn members(&mut self, group: Membership) -> Vec<PeerId> {
-        let club = self.0.out.clubs().find(group.0);
-        club.map_or(Vec::new(), |club| club.machine.view().members().map(port_of).collect())
+        let membership = self.0.out.group_members().find(group.0);
+        membership.map_or(Vec::new(), |membership| {
+            membership.machine.view().members().map(port_of).collect()
+        })
     }
 }
 
@@ -301,22 +317,22 @@ impl<S> Messenger<S> {
         &mut self,
         state: &mut S,
         group: Membership,
-        said: &Said<'_, N>,
+        invocation: &Invocation<'_, N>,
     ) -> Result<bool, MulticastError> {
         let mut sent = Err(MulticastError::Busy);
         self.wait_until(state, |messenger| {
-            sent = messenger.out.send_to_group(group, said);
+            sent = messenger.out.send_to_group(group, invocation);
             sent != Err(MulticastError::Busy)
         });
         sent
     }
 
-    fn new_club(&mut self, name: &str) -> Result<u32, SetupError> {
+    fn new_group_id(&mut self, name: &str) -> Result<u32, SetupError> {
         let id = id_of(name);
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
-        if self.out.clubs().list.iter().any(|club| club.id == id) {
+        if self.out.group_members().list.iter().any(|membership| membership.id == id) {
             return Err(SetupError::invalid("a member of a group of this name"));
         }
         Ok(id)
@@ -324,10 +340,10 @@ impl<S> Messenger<S> {
 }
 
 impl Call<'_> {
-    /// Sends a message to all members of a group that this process is in, where there is room.
+    /// Sends a message to all members of a group of this process, if there is room. Never blocks.
     ///
     /// # Errors
-    /// As [`Multicast::try_send`].
+    /// The errors of [`Multicast::try_send`].
     pub fn multicast<const N: usize>(
         &mut self,
         group: Membership,
@@ -339,14 +355,14 @@ impl Call<'_> {
     }
 }
 
-/// What all members get: a handler's number, its arguments and the payload.
-struct Said<'a, const N: usize> {
+/// A message for all members: the id of a handler, its arguments and the payload.
+struct Invocation<'a, const N: usize> {
     id: u32,
     arguments: [[u8; 8]; N],
     payload: &'a [u8],
 }
 
-impl<'a, const N: usize> Said<'a, N> {
+impl<'a, const N: usize> Invocation<'a, N> {
     fn new(
         handler: Handler<N>,
         arguments: [u64; N],
@@ -366,7 +382,7 @@ impl<'a, const N: usize> Said<'a, N> {
 }
 
 impl Outgoing {
-    /// Where nobody runs at once what this has delivered.
+    /// Sends a message to a group. Its own handler runs in the next poll.
     fn send_to_group_later<const N: usize>(
         &mut self,
         group: Membership,
@@ -374,46 +390,47 @@ impl Outgoing {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        let said = Said::new(handler, arguments, payload)?;
+        let invocation = Invocation::new(handler, arguments, payload)?;
         self.stir();
-        if self.send_to_group(group, &said)? {
-            self.deliver_later(group.0, said.content());
+        if self.send_to_group(group, &invocation)? {
+            self.deliver_later(group.0, invocation.content());
         }
         Ok(())
     }
 
-    /// True where its caller is to deliver it here.
+    /// Sends a message to a group. Returns whether the caller must deliver it here.
     #[inline]
     fn send_to_group<const N: usize>(
         &mut self,
         group: Membership,
-        said: &Said<'_, N>,
+        invocation: &Invocation<'_, N>,
     ) -> Result<bool, MulticastError> {
-        let number = said.id.to_le_bytes();
-        let sent =
-            match self.write_own(group.0, [&number, said.arguments.as_flattened(), said.payload]) {
-                Ok(false) => self.request(group.0, said.content()).map(|()| false),
-                sent => sent,
-            };
+        let number = invocation.id.to_le_bytes();
+        let sent = match self
+            .write_own(group.0, [&number, invocation.arguments.as_flattened(), invocation.payload])
+        {
+            Ok(false) => self.request(group.0, invocation.content()).map(|()| false),
+            sent => sent,
+        };
         sent.map_err(MulticastError::of)
     }
 
-    /// The long way: by the machine, to a root wherever it is.
+    /// Sends a message by the state machine, for a root at any place.
     #[inline(never)]
     fn request(&mut self, me: Member, content: Content) -> Result<(), Refusal> {
-        let ask = |machine: &mut Group<Kept>, causes: &mut Causes<'_>| {
-            machine.multicast(Kept::Own(content), causes).map(|_| ())
+        let ask = |machine: &mut Group<Kept>, effects: &mut MemberEffects<'_>| {
+            machine.multicast(Kept::Own(content), effects).map(|_| ())
         };
-        self.with_club(me, ask).unwrap_or(Err(Refusal::Outside))
+        self.with_member(me, ask).unwrap_or(Err(Refusal::Outside))
     }
 
-    fn visit(&mut self, id: u32, door: Member, content: &Content) {
+    fn send_as_guest(&mut self, id: u32, door: Member, content: &Content) {
         let (me, mut guest) = (self.new_name(), Guest::new(door));
         if let Ok(message) = guest.ask(()) {
             self.say((me, door), &message.encode(id).0, Some(content));
         }
-        let visit = Visit { id, me, door, guest, answer: None };
-        let other = self.clubs().visit.replace(visit);
+        let guest_send = GuestSend { id, me, door, guest, answer: None };
+        let other = self.group_members().guest_send.replace(guest_send);
         debug_assert!(other.is_none(), "a call waits for its own message");
     }
 }

@@ -1,27 +1,27 @@
-//! What is to be run at a member, in the order of the group.
+//! Deliveries that wait to be run at a member, in the order of the group.
 use super::content::Content;
 use super::names::port_of;
 use ayre_proto::group::{Member, Standing, View};
 use ayre_proto::units::PeerId;
 
-/// What has changed, at the same place among the messages at all members.
+/// A change of a group's members. All members get it at the same place among the messages.
 // spec: GRP-3, GRP-5
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// The group has other members.
+    /// The group has a new view: other members than before.
     View {
-        /// Counts views of the group.
+        /// The number of the view in the group, from 1.
         number: u64,
         /// The place of the view among all messages and views of the group.
         ticket: u64,
-        /// All members, the one that has been in longest first.
+        /// All members, in the order in which they joined.
         members: Vec<PeerId>,
-        /// Of these, who was in no view before.
+        /// The members that were in no view before.
         joined: Vec<PeerId>,
     },
-    /// This process is no member any more, or has not become one: it has left, was refused, or the
-    /// others have taken it for dead.
+    /// This process is no member any more, or has not become one. It has left, it was refused, or
+    /// the others have taken it for dead.
     Ended,
 }
 
@@ -37,7 +37,7 @@ impl Change {
     }
 }
 
-/// What runs at changes, for each membership.
+/// The functions that run at changes, one for each membership.
 pub(crate) struct Watchers<S>(Vec<(Member, Watch<S>)>);
 
 type Watch<S> = Box<dyn FnMut(&mut S, &Change) + Send>;
@@ -65,7 +65,7 @@ impl<S> Watchers<S> {
     }
 }
 
-/// What is to be run here, in the order of the group.
+/// A delivery that waits to be run here.
 #[derive(Debug)]
 pub(super) enum Due {
     Message(PeerId, Content),

@@ -1,5 +1,8 @@
 //! Multicast: groups whose members come and go, and get the same messages in the same order.
 //!
+//! [`Messenger::multicast`](crate::active::Messenger::multicast) returns the view [`Multicast`],
+//! which founds and joins groups, and sends to their members.
+//!
 //! ```no_run
 //! use ayre::Port;
 //! use ayre::active::Messenger;
@@ -13,7 +16,7 @@
 //! if messenger.port().rank() == 0 {
 //!     prices = Some(messenger.multicast().found("prices", options, |_, _| ())?);
 //! }
-//! messenger.sync(&mut seen)?; // it is there, and can be joined
+//! messenger.sync(&mut seen)?; // the group exists, and can be joined
 //! let prices = match (prices, messenger.port().peer(0)) {
 //!     (Some(prices), _) => prices,
 //!     (None, Some(founder)) => {
@@ -24,34 +27,33 @@
 //!         })?
 //!     }
 //!     _ => return Err("no job".into()),
-//! };
-//! messenger.multicast().send(&mut seen, prices, price, [42], &[])?;
-//! messenger.serve_while(&mut seen, |seen| seen.is_empty())?; // its own messages come, too
+//! }; messenger.multicast().send(&mut seen, prices, price, [42], &[])?; messenger.serve_while(&mut
+//! seen, |seen| seen.is_empty())?; // a sender gets its own messages, too
 //! messenger.multicast().leave(&mut seen, prices)?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A member is a [`Group`](ayre_proto::group::Group), a machine; here are its messages, and the
-//! handlers that run when it delivers.
+//! A member is a state machine, [`Group`](ayre_proto::group::Group). This module carries its
+//! messages and runs the handlers of its deliveries.
 //!
 //! ```text
-//!   multicast --> Group --> causes.rs --> short or long message to a member
-//!   handler <-- due <-- Group <-- hear.rs <--'
+//!   multicast --> Group --> effects.rs --> short or long message to a member
+//!   handler <-- due <-- Group <-- incoming.rs <--'
 //! ```
 //!
-//! Where a root has a board that all others read, its own messages go a shorter way.
+//! If all others read the shared log of the root, its own messages go a shorter way.
 //!
 //! ```text
-//!   multicast --> Group, a ticket --> by_board.rs: the board --> handler, where the message lies
-//!   handler <-- buffer <-- by_board.rs, Group takes the ticket <--'
+//!   multicast --> Group, a ticket --> by_log.rs: the log --> handler, without a copy
+//!   handler <-- buffer <-- by_log.rs, Group takes the ticket <--'
 //! ```
-mod by_board;
+mod by_log;
 mod calls;
-mod causes;
 mod content;
 mod due;
-mod hear;
+mod effects;
+mod incoming;
 mod member;
 mod names;
 mod shared_log;
@@ -63,6 +65,6 @@ pub use due::Change;
 pub(crate) use due::Watchers;
 pub(crate) use member::GroupMembers;
 
-/// Bytes of a payload at most, arguments included.
+/// The most bytes of a payload, arguments included.
 // spec: GRP-23
 pub const PAYLOAD_MAX: usize = 1 << 20;

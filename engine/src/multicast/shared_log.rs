@@ -1,4 +1,5 @@
-//! Boards: memory of a root that all members of its host read, so that a message is written once.
+//! Shared logs: memory of a root that all members of its host read, so that a message is written
+//! once.
 //!
 //! ```text
 //!   64 lines, by ticket    ticket | number | who | bytes, stable, view
@@ -7,10 +8,10 @@
 //!   1 MiB behind those     longer contents, one behind the other, round and round
 //! ```
 //!
-//! A member reads the line of its next ticket and no other, which is all where a message is short.
-//! The root writes over a message when all have it, and so nobody needs another copy of what
-//! somebody may lack. What has no room goes to each member by itself. Where a member gets messages
-//! in both ways, the board's come first: see `by_board.rs`.
+//! A member reads only the line of its next ticket. A short message is in that line. The root
+//! overwrites a message when all members have it, so the log keeps all messages that a member may
+//! lack. A message without room in the log goes to each member by itself. If a member gets messages
+//! in both ways, those of the log come first: see `by_log.rs`.
 use super::content::Place;
 use super::names::port_of;
 use crate::mem::map::Mapping;
@@ -28,12 +29,12 @@ mod tests;
 
 const LINES: u64 = 64;
 pub(super) const LINE: usize = 64;
-/// The ticket, and behind it the other words of a line's head.
+/// Bytes of the ticket, and of the whole head of a line.
 const TICKET: usize = 8;
 const HEAD: usize = TICKET + 24;
-/// Bytes of a content that has room in its line.
+/// The most bytes of a content that fits its line.
 const SHORT_MAX: usize = LINE - HEAD;
-/// Bytes for each content that is not long.
+/// Bytes for each content that is not in the long part.
 const PART: u64 = 1024;
 pub(super) const PART_MAX: usize = 960;
 const PARTS_START: u64 = LINES * LINE as u64;
@@ -45,12 +46,12 @@ const _: () = assert!(PART_MAX + LINE <= PART as usize, "a content may begin any
 const _: () = assert!(LONG.is_multiple_of(LINE as u64), "each round begins with a line");
 const _: () = assert!(BYTES <= u32::MAX as usize, "a place is half a word");
 
-/// The root has handed over its board.
-pub(super) const BOARD: u32 = 19;
-/// The member reads it.
-pub(super) const READS: u32 = 20;
+/// The kind of the message by which the root offers its shared log.
+pub(super) const LOG_OFFERED: u32 = 19;
+/// The kind of the message by which a member says that it reads the shared log.
+pub(super) const LOG_READ: u32 = 20;
 
-/// Under which a group's board is handed over.
+/// Returns the name under which a group's shared log is handed over.
 pub(super) const fn name_of(group: u32) -> u64 {
     0x6179_7266 << 32 | group as u64
 }
@@ -59,7 +60,7 @@ const fn line_of(ticket: u64) -> u64 {
     ticket % LINES * LINE as u64
 }
 
-/// A message on the board.
+/// A message in the shared log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) view: u64,
@@ -68,26 +69,26 @@ pub(super) struct Entry {
     pub(super) place: Place,
 }
 
-/// One to whom a board was handed over.
+/// A member to which the shared log was offered.
 #[derive(Debug)]
 struct Reader {
     member: Member,
-    /// It has said that it reads.
+    /// The member has said that it reads the log.
     reads: bool,
 }
 
-/// A root's board.
+/// The shared log at its root.
 #[derive(Debug)]
 pub(super) struct SharedLog {
     region: Region,
-    /// All others of a view, in the order in which they joined.
+    /// All other members of the view, in the order in which they joined.
     readers: Vec<Reader>,
     view: u64,
-    /// They all read.
+    /// All readers read the log.
     is_read: bool,
-    /// Longer contents that somebody may lack: their tickets, and where they end.
+    /// Long contents that a member may lack: their tickets, and their ends.
     long: VecDeque<(u64, u64)>,
-    /// Where longer contents begin and end, counted from the first ever.
+    /// The begin and the end of long contents, counted in bytes from the first one ever.
     first: u64,
     end: u64,
 }
@@ -99,34 +100,34 @@ impl SharedLog {
         Some(Self { region, readers, view: 0, is_read: false, long, first: 0, end: 0 })
     }
 
-    /// It is the root's no more, or the group's.
+    /// Deregisters the log, because this member is not the root any more, or the group has ended.
     pub(super) fn close(self, port: &mut Port) {
         let ended = port.deregister(&self.region);
         debug_assert!(ended.is_ok(), "it is registered: {ended:?}");
     }
 
-    /// Hands it to a member; false where that cannot be.
+    /// Hands the log to a member. Returns whether that was possible.
     pub(super) fn share(&self, port: &mut Port, group: u32, to: Member) -> bool {
         port.share(port_of(to), &self.region, 0..BYTES, Rights::READ, name_of(group)).is_ok()
     }
 
-    /// Whether it was handed to all others of this view.
+    /// Whether the log was offered to all other members of this view.
     pub(super) const fn is_of(&self, view: u64) -> bool {
         self.view == view
     }
 
-    /// Whether they all read.
+    /// Whether all readers read the log.
     pub(super) const fn is_read(&self) -> bool {
         self.is_read
     }
 
-    /// Who has it, and whether it reads.
+    /// Returns the members that have the log, and whether each reads it.
     pub(super) fn readers(&self) -> impl Iterator<Item = (Member, bool)> {
         self.readers.iter().map(|reader| (reader.member, reader.reads))
     }
 
-    /// All others of a view, in the order in which they joined; `offer` hands it to those who have
-    /// none yet.
+    /// Sets the other members of a view as readers, in the order in which they joined. `offer` is
+    /// called for those that do not have the log yet.
     pub(super) fn set_readers(
         &mut self,
         view: u64,
@@ -157,7 +158,8 @@ impl SharedLog {
         self.region.mapping()
     }
 
-    /// Writes a message, if nobody lacks what it is written over, and tells where its content is.
+    /// Writes a message, unless it would overwrite one that a member lacks. Returns the place of
+    /// its content.
     // spec: GRP-25
     #[inline(always)]
     pub(super) fn write(
@@ -187,14 +189,15 @@ impl SharedLog {
             let [one, two, three] = parts;
             self.region.mapping().write_all(head, [words.as_flattened(), one, two, three]);
         }
-        debug_assert!(at + len as u64 <= BYTES as u64, "a content lies on the board");
-        // BOARD-R1: whoever sees the ticket sees the message.
+        debug_assert!(at + len as u64 <= BYTES as u64, "a content lies on the log");
+        // BOARD-R1: a reader that sees the ticket sees the message.
         self.region.mapping().word(line).store(label.ticket, Ordering::Release);
         Some(Place { at: at as u32, len: len as u32 })
     }
 
-    /// Where a content goes that is not in its line; none where there is no room. A payload begins
-    /// at a multiple of 64, as that of a program mostly does, so that it is copied fast.
+    /// Returns the place for a content that does not fit its line, or none if there is no room. The
+    /// payload begins at a multiple of 64, as those of programs mostly do, so that its copy is
+    /// fast.
     #[inline(never)]
     fn place(&mut self, stable: u64, ticket: u64, parts: [&[u8]; 3]) -> Option<u64> {
         let [before, payload] = [parts[0].len() + parts[1].len(), parts[2].len()];
@@ -224,19 +227,19 @@ impl SharedLog {
     }
 }
 
-/// A member's view of its root's board.
+/// A member's view of its root's shared log.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) root: Member,
     memory: Arc<Mapping>,
-    /// The next message of this view, while there can be one.
+    /// The view and the ticket of the next message, if there can be one.
     awaited: Option<(u64, u64)>,
-    /// In which quarter the last longer content ended that was acknowledged.
+    /// The quarter in which the last acknowledged long content ends.
     quarter: u64,
 }
 
 impl Reading {
-    /// None where the memory is not mapped, or is too short.
+    /// Returns none if the memory is not mapped or is too short.
     pub(super) fn new(root: Member, region: &RemoteRegion) -> Option<Self> {
         let fits = region.len() == BYTES as u64 && region.cover.base == 0 && region.start == 0;
         let is_mapped = |memory: &&PeerMemory| fits && memory.mapping.len() >= BYTES;
@@ -244,13 +247,13 @@ impl Reading {
         Some(Self { root, memory, awaited: None, quarter: 0 })
     }
 
-    /// What can come next: from whom, of which view, by which ticket.
+    /// Sets the next possible message: its sender, view and ticket.
     pub(super) fn await_next(&mut self, next: Option<(Member, u64, u64)>) {
         let next = next.filter(|(parent, ..)| *parent == self.root);
         self.awaited = next.map(|(_, view, ticket)| (view, ticket));
     }
 
-    /// The next message has been taken: the one of this ticket is awaited.
+    /// Notes that a message was taken, and that this ticket is next.
     #[inline(always)]
     pub(super) fn await_ticket(&mut self, view: u64, ticket: u64) {
         let is_next = |(of, last): (u64, u64)| of == view && last + 1 == ticket;
@@ -262,7 +265,7 @@ impl Reading {
         &self.memory
     }
 
-    /// Whether the next message is there.
+    /// Whether the next message is in the log.
     #[inline(always)]
     pub(super) fn has_news(&self) -> bool {
         // BOARD-A1: pairs with the ticket's store, BOARD-R1.
@@ -270,7 +273,7 @@ impl Reading {
         self.awaited.is_some_and(|(_, ticket)| ticket_in(line_of(ticket)) == ticket)
     }
 
-    /// The next message, if it is there and can be one of the view that is open.
+    /// Returns the next message of the open view, if it is in the log.
     // spec: GRP-25
     #[inline(always)]
     pub(super) fn next(&self) -> Result<Option<Entry>, Malformed> {
@@ -298,8 +301,8 @@ impl Reading {
         Ok(Some(Entry { view, stable: ticket - lacking, label, place }))
     }
 
-    /// Whether the root is to be told soon that a content was read: there is little room for long
-    /// ones.
+    /// Whether the root must be told soon that a content was read, because there is little room for
+    /// long ones.
     // spec: GRP-25
     #[inline]
     pub(super) fn fills_quarter(&mut self, place: Place) -> bool {

@@ -1,5 +1,5 @@
-//! Members on one host, whose root has a board, driven step by step by one thread.
-use super::causes::OWED_MAX;
+//! Members on one host, whose root has a shared log. One thread drives them step by step.
+use super::effects::OWED_MAX;
 use super::names::member_at;
 use super::*;
 use crate::active::{Call, Handler, Messenger, id_of};
@@ -77,9 +77,13 @@ impl Trio {
             trio.members.push(member);
             trio.groups.push(group);
         }
-        // It begins to read when it has got a message otherwise.
+        // A member begins to read the log after a first message in another way.
         trio.members[0].multicast().try_send(founded, trio.hear, [0], &[]).expect("there is room");
-        while !trio.members[0].out.clubs().list[0].board.as_ref().is_some_and(|one| one.is_read()) {
+        while !trio.members[0].out.group_members().list[0]
+            .log
+            .as_ref()
+            .is_some_and(|one| one.is_read())
+        {
             trio.poll(0..3);
         }
         trio.poll_until(0..3, 1);
@@ -89,21 +93,21 @@ impl Trio {
     fn poll(&mut self, which: std::ops::Range<usize>) {
         let all = self.members.iter_mut().zip(&mut self.seen);
         for (member, seen) in all.skip(which.start).take(which.len()) {
-            // Deaths are looked for now and then only, otherwise.
+            // Otherwise deaths are noticed only from time to time.
             member.port().progress();
             member.poll(seen);
         }
         std::thread::yield_now();
     }
 
-    /// Until each of them has seen so many.
+    /// Polls all members until each of them has seen `count` messages.
     fn poll_until(&mut self, which: std::ops::Range<usize>, count: usize) {
         while self.seen[which.clone()].iter().any(|seen| seen.len() < count) {
             self.poll(which.clone());
         }
     }
 
-    /// A message of one's own: its payload follows from its number and length.
+    /// Sends a message whose payload follows from its number and length.
     fn send(&mut self, from: usize, number: u64, len: usize) -> Result<(), MulticastError> {
         let payload = payload(number, len);
         self.members[from].multicast().try_send(self.groups[from], self.hear, [number], &payload)
@@ -114,8 +118,8 @@ fn payload(number: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (at * 7 + number) as u8).collect()
 }
 
-/// Whatever its length, a message is at all members what it was, whether it is run at once, later,
-/// or comes from who is not the root.
+/// A message of any length is the same at all members. It may run at once or later, and its sender
+/// may be the root or another member.
 // spec: GRP-9, GRP-25, GRP-26
 #[test]
 fn messages_of_all_lengths_are_delivered_by_the_shared_log() {
@@ -126,7 +130,7 @@ fn messages_of_all_lengths_are_delivered_by_the_shared_log() {
     for (number, len) in (1..).zip(lens().chain(lens())) {
         let from = number as usize % 3;
         if from == 0 {
-            // It runs here before it returns.
+            // The handler runs here before the call returns.
             let (group, hear) = (trio.groups[0], trio.hear);
             let (root, seen) = (&mut trio.members[0], &mut trio.seen[0]);
             let sent = root.multicast().send(seen, group, hear, [number], &payload(number, len));
@@ -142,7 +146,7 @@ fn messages_of_all_lengths_are_delivered_by_the_shared_log() {
     }
 }
 
-/// A member that reads nothing holds up the root, which has written nothing over.
+/// A member that reads nothing stops the root, and the root overwrites nothing.
 // spec: GRP-20, GRP-25, GRP-26
 #[test]
 fn a_root_waits_for_room() {
@@ -159,7 +163,7 @@ fn a_root_waits_for_room() {
         }
         assert!((least..=most).contains(&sent), "{sent} of {len} bytes");
         trio.poll_until(0..3, 1 + sent as usize);
-        // All were read, and nothing else has to be said: there is room.
+        // All messages were read, so there is room without further messages.
         trio.poll(0..3);
         trio.send(0, sent, len).expect("all have read");
         trio.poll_until(0..3, 2 + sent as usize);
@@ -170,7 +174,7 @@ fn a_root_waits_for_room() {
     }
 }
 
-/// What a dead root had written, and one survivor has read, the other one gets from it.
+/// A message that a dead root had written, and one survivor has read, reaches the other survivor.
 // spec: GRP-9, GRP-10, GRP-25
 #[test]
 fn the_shared_log_of_a_dead_root_reaches_all_survivors() {
@@ -180,8 +184,8 @@ fn the_shared_log_of_a_dead_root_reaches_all_survivors() {
         trio.send(0, number, len).expect("there is room");
     }
     trio.poll_until(1..2, 1 + lens.len());
-    // This one looks at the board no more.
-    trio.members[2].out.clubs().list[0].reading = None;
+    // This member does not read the log any more.
+    trio.members[2].out.group_members().list[0].reading = None;
     assert_eq!(trio.seen[2].len(), 1);
     drop(trio.members.remove(0));
     trio.seen.remove(0);
@@ -191,15 +195,15 @@ fn the_shared_log_of_a_dead_root_reaches_all_survivors() {
     assert_eq!(trio.seen[0], trio.seen[1]);
 }
 
-/// A root that writes what cannot be on its board is cut off, and the others go on.
+/// A root that writes a malformed log is cut off, and the others go on.
 // spec: GRP-15, GRP-25
 #[test]
 fn a_root_that_writes_a_malformed_shared_log_is_excluded() {
     let mut trio = Trio::new();
     trio.send(0, 1, 8).expect("there is room");
     trio.poll_until(1..3, 2);
-    let root = &mut trio.members[0].out.clubs().list[0];
-    root.board.as_mut().expect("a board").scribble(root.machine.have() + 1);
+    let root = &mut trio.members[0].out.group_members().list[0];
+    root.log.as_mut().expect("a log").scribble(root.machine.have() + 1);
     let root = PeerId(0);
     let trusts = |member: &mut Messenger<Seen>| member.port().is_alive(root);
     while trio.members[1..].iter_mut().any(trusts) {
@@ -210,7 +214,7 @@ fn a_root_that_writes_a_malformed_shared_log_is_excluded() {
     assert!(trio.seen[1..].iter().all(|seen| seen.last() == Some(&(2, payload(2, 8)))));
 }
 
-/// Who asks again and again, and takes no answer, is cut off.
+/// A peer that sends requests and takes no answers is cut off.
 // spec: GRP-23
 #[test]
 fn a_member_that_reads_no_answers_is_disconnected() {
@@ -222,11 +226,11 @@ fn a_member_that_reads_no_answers_is_disconnected() {
     let names = [Member(1 | 5 << 10).0, member_at(PeerId(0)).0].map(u32::to_le_bytes);
     let said = [names.as_flattened(), &ask.encode(id_of(NAME)).0].concat();
     for _ in 0..OWED_MAX {
-        far.out.hear(liar, &said, None).expect("it is no lie");
+        far.out.on_message(liar, &said, None).expect("it is no lie");
     }
     assert!(far.port().is_alive(liar), "there may be as many answers");
     for _ in 0..1000 {
-        far.out.hear(liar, &said, None).expect("it is no lie");
+        far.out.on_message(liar, &said, None).expect("it is no lie");
     }
     assert!(!far.port().is_alive(liar));
 }

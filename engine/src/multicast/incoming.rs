@@ -1,11 +1,11 @@
-//! What members say, as it comes, and running what groups deliver.
+//! Receiving messages of members, and running the deliveries of groups.
 use super::PAYLOAD_MAX;
-use super::causes::{Causes, NAMES};
 use super::content::{Content, Kept};
 use super::due::{Change, Due, Watchers};
-use super::member::{GroupMember, GroupMembers, Visit};
+use super::effects::{MemberEffects, NAMES};
+use super::member::{GroupMember, GroupMembers, GuestSend};
 use super::names::port_of;
-use super::shared_log::{BOARD, READS};
+use super::shared_log::{LOG_OFFERED, LOG_READ};
 use crate::active::outgoing::Outgoing;
 use crate::active::{Extension, LongHead, Messenger};
 use crate::port::Port;
@@ -14,16 +14,16 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// Messages on boards that one poll takes.
+/// The most messages of shared logs that one poll takes.
 const READ_MAX: usize = 64;
 
-/// Bytes of a handler's number.
+/// Bytes of a handler's id.
 const NUMBER: usize = 4;
 
 impl Outgoing {
-    /// A member says something; a content that has come apart from it is its payload.
+    /// Takes a message of a member. `content` is its payload if it came as a long message.
     // spec: GRP-21, GRP-22, GRP-23
-    pub(super) fn hear(
+    pub(super) fn on_message(
         &mut self,
         source: PeerId,
         said: &[u8],
@@ -35,14 +35,14 @@ impl Outgoing {
         if port_of(from) != source || port_of(to) != self.port.id || source == self.port.id {
             return Err(Malformed);
         }
-        if let Some((group, kind)) = about_board(said) {
+        if let Some((group, kind)) = about_log(said) {
             match kind {
-                BOARD => self.on_board(group, (from, to)),
-                _ => self.on_reads((from, to)),
+                LOG_OFFERED => self.on_log_offered(group, (from, to)),
+                _ => self.on_log_read((from, to)),
             }
             return Ok(());
         }
-        let mut scratch = self.clubs().scratch.take().unwrap_or_default();
+        let mut scratch = self.group_members().scratch.take().unwrap_or_default();
         let mut apart = content.map(Content::new);
         let message = Message::parse(said, &mut scratch, |rest| match apart.take() {
             Some(content) => Kept::Own(content),
@@ -54,27 +54,31 @@ impl Outgoing {
             }
             _ => Err(Malformed),
         };
-        let other = self.clubs().scratch.replace(scratch);
+        let other = self.group_members().scratch.replace(scratch);
         debug_assert!(other.is_none(), "one message is heard at a time");
         heard
     }
 
-    /// Before the root of a board is heard otherwise, the board is read. Whether it has said this
-    /// there already: it was sent before this member had begun to read.
+    /// Reads the shared log before another message of its root is taken. Returns whether the log
+    /// had this message, which was sent before this member began to read.
     // spec: GRP-25
-    fn was_on_board(
+    fn was_in_log(
         &mut self,
         (root, me): (Member, Member),
         message: &Message<'_, Kept>,
     ) -> Result<bool, Malformed> {
-        let reads =
-            |club: &mut GroupMember| club.reading.as_ref().is_some_and(|one| one.root == root);
-        if !self.clubs().find(me).is_some_and(reads) {
+        let reads = |membership: &mut GroupMember| {
+            membership.reading.as_ref().is_some_and(|one| one.root == root)
+        };
+        if !self.group_members().find(me).is_some_and(reads) {
             return Ok(false);
         }
-        self.read_board(me)?;
+        self.read_log(me)?;
         let Message::Tree { label, .. } = message else { return Ok(false) };
-        Ok(self.clubs().find(me).is_some_and(|club| label.ticket <= club.machine.have()))
+        Ok(self
+            .group_members()
+            .find(me)
+            .is_some_and(|membership| label.ticket <= membership.machine.have()))
     }
 
     fn heed_message(
@@ -84,48 +88,49 @@ impl Outgoing {
         message: Message<'_, Kept>,
     ) -> Result<(), Malformed> {
         let Self { outbound, port, .. } = &mut *self;
-        let clubs: &mut GroupMembers = outbound.as_mut();
-        if let Some(club) = clubs.addressed(group, to) {
-            let me = club.me;
-            let from = club.door_or(from, &message);
-            let is_cut_off = club.is_cut_off(&message, port);
-            if self.was_on_board((from, me), &message)? {
+        let group_members: &mut GroupMembers = outbound.as_mut();
+        if let Some(membership) = group_members.addressed(group, to) {
+            let me = membership.me;
+            let from = membership.door_or(from, &message);
+            let is_cut_off = membership.is_cut_off(&message, port);
+            if self.was_in_log((from, me), &message)? {
                 return Ok(());
             }
-            let heard = self.with_club(me, |machine, causes| {
-                machine.on_message(from, message, causes)?;
-                if is_cut_off { machine.on_message(from, Message::Out, causes) } else { Ok(()) }
+            let heard = self.with_member(me, |machine, effects| {
+                machine.on_message(from, message, effects)?;
+                if is_cut_off { machine.on_message(from, Message::Out, effects) } else { Ok(()) }
             });
             return heard.unwrap_or(Ok(()));
         }
-        if let Some(visit) = &mut self.clubs().visit
-            && (visit.id, visit.me) == (group, to)
+        if let Some(guest_send) = &mut self.group_members().guest_send
+            && (guest_send.id, guest_send.me) == (group, to)
         {
-            return visit.take(from, &message);
+            return guest_send.take(from, &message);
         }
         let mut due = VecDeque::new();
-        let mut causes = Causes::new(self, (group, to), &mut due);
-        turn_away(from, &message, &mut causes);
+        let mut effects = MemberEffects::new(self, (group, to), &mut due);
+        turn_away(from, &message, &mut effects);
         Ok(())
     }
 }
 
-/// The group and the kind of what is said about a board.
-fn about_board(said: &[u8]) -> Option<(u32, u32)> {
+/// Returns the group and the kind of a message about a shared log.
+fn about_log(said: &[u8]) -> Option<(u32, u32)> {
     let [group, kind] = said.as_chunks::<4>().0 else { return None };
     let [group, kind] = [group, kind].map(|word| u32::from_le_bytes(*word));
-    (said.len() == 8 && matches!(kind, BOARD | READS)).then_some((group, kind))
+    (said.len() == 8 && matches!(kind, LOG_OFFERED | LOG_READ)).then_some((group, kind))
 }
 
 impl GroupMember {
-    /// Who says this: an answer of the door is of whom we have asked, whose name we do not know.
+    /// Returns the sender of a message. An answer of the door counts as one of the asked member,
+    /// whose name is not known.
     fn door_or(&self, from: Member, message: &Message<'_, Kept>) -> Member {
         let is_answer = matches!(message, Message::Gone | Message::Out | Message::Refused);
         let door = self.door.as_ref().map(|(door, _)| *door);
         door.filter(|door| is_answer && port_of(*door) == port_of(from)).unwrap_or(from)
     }
 
-    /// Whether this one gets in and cannot reach all members. Then it leaves at once.
+    /// Whether this member is added and cannot reach all members. Then it leaves at once.
     // spec: GRP-24
     fn is_cut_off(&mut self, message: &Message<'_, Kept>, port: &Port) -> bool {
         let Message::View { view, .. } = message else { return false };
@@ -136,7 +141,7 @@ impl GroupMember {
     }
 }
 
-impl Visit {
+impl GuestSend {
     fn take(&mut self, from: Member, message: &Message<'_, Kept>) -> Result<(), Malformed> {
         let from = if port_of(from) == port_of(self.door) { self.door } else { from };
         self.answer = Some(self.guest.on_message(from, message)?);
@@ -156,7 +161,7 @@ impl<S> Extension<S> for Watchers<S> {
         (source, _): (PeerId, u32),
         len: usize,
     ) -> Result<usize, Malformed> {
-        let heard = messenger.out.hear(source, &messenger.buffer[..len], None);
+        let heard = messenger.out.on_message(source, &messenger.buffer[..len], None);
         if heard.is_err() {
             messenger.out.port.end_malformed_lane(source);
         }
@@ -174,18 +179,18 @@ impl<S> Extension<S> for Watchers<S> {
         (_, head): (u32, &[u8]),
         content: Vec<u8>,
     ) -> Result<usize, Malformed> {
-        messenger.out.hear(source, head, Some(content))?;
+        messenger.out.on_message(source, head, Some(content))?;
         Ok(messenger.run_due(state))
     }
 
     #[inline(always)]
     fn advance(messenger: &mut Messenger<S>, state: &mut S) -> usize {
-        messenger.read_boards(state) + messenger.run_due(state)
+        messenger.read_logs(state) + messenger.run_due(state)
     }
 
     fn is_due(messenger: &Messenger<S>) -> bool {
-        let clubs: &GroupMembers = messenger.out.outbound.as_ref();
-        clubs.has_boards
+        let group_members: &GroupMembers = messenger.out.outbound.as_ref();
+        group_members.has_logs
     }
 }
 
@@ -195,24 +200,24 @@ impl<S> Messenger<S> {
         self.features.as_mut()
     }
 
-    /// Runs what groups have delivered; returns how much that was.
+    /// Runs waiting deliveries. Returns their number.
     // spec: GRP-9
     #[inline]
     pub(super) fn run_due(&mut self, state: &mut S) -> usize {
-        if self.out.clubs().has_due { self.run_all_due(state) } else { 0 }
+        if self.out.group_members().has_due { self.run_all_due(state) } else { 0 }
     }
 
     #[inline(never)]
     fn run_all_due(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
-        while let Some((me, due)) = self.out.clubs().next_due() {
+        while let Some((me, due)) = self.out.group_members().next_due() {
             ran += 1;
             match due {
                 Due::Message(origin, content) => self.run_delivered(state, origin, &content),
                 Due::Changed(change) => self.watchers().run(state, me, &change),
                 Due::Ended => {
                     self.watchers().run(state, me, &Change::Ended);
-                    self.out.clubs().forget(me);
+                    self.out.group_members().forget(me);
                     self.watchers().forget(me);
                 }
             }
@@ -220,18 +225,18 @@ impl<S> Messenger<S> {
         ran
     }
 
-    /// Runs what has come on boards; returns how much that was.
+    /// Runs messages of shared logs. Returns their number.
     // spec: GRP-9, GRP-25
     #[inline]
-    fn read_boards(&mut self, state: &mut S) -> usize {
+    fn read_logs(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
-        while ran < READ_MAX && self.out.clubs().has_news() {
-            // What was delivered before comes first.
+        while ran < READ_MAX && self.out.group_members().has_news() {
+            // Earlier deliveries come first.
             ran += self.run_due(state);
             let Some((origin, place)) = self.out.take_next() else { break };
-            let Some(buffer) = self.out.clubs().buffer.take() else { break };
+            let Some(buffer) = self.out.group_members().buffer.take() else { break };
             self.run_delivered(state, origin, &buffer[place]);
-            let other = self.out.clubs().buffer.replace(buffer);
+            let other = self.out.group_members().buffer.replace(buffer);
             debug_assert!(other.is_none(), "one message is run at a time");
             ran += 1;
         }

@@ -1,4 +1,4 @@
-//! What a group's machine causes: messages to members, and what is to be run here.
+//! The effects of a group's state machine: messages to members, and deliveries here.
 use super::content::{Content, Kept, copy_of};
 use super::due::{Change, Due};
 use super::names::port_of;
@@ -12,50 +12,50 @@ use ayre_proto::group::{
 use ayre_proto::limits::EAGER_MAX;
 use std::collections::VecDeque;
 
-/// Bytes of the names of sender and receiver, in front of what a machine says.
+/// Bytes of the names of sender and receiver, in front of a machine's message.
 pub(super) const NAMES: usize = 8;
 
-/// Messages that a peer may be owed: more than any window has need of.
+/// The most messages that a peer may be owed, more than any window needs.
 pub(super) const OWED_MAX: usize = 1 << 18;
 
-/// The effects of one membership's machine.
-pub(super) struct Causes<'a> {
+/// The effects of one membership's state machine.
+pub(super) struct MemberEffects<'a> {
     pub(super) out: &'a mut Outgoing,
     pub(super) id: u32,
     pub(super) me: Member,
     pub(super) due: &'a mut VecDeque<Due>,
-    pub(super) board: Option<&'a mut SharedLog>,
+    pub(super) log: Option<&'a mut SharedLog>,
     pub(super) reading: Option<&'a Reading>,
     pub(super) has_ended: bool,
-    /// A message of a view has gone to members that have not been offered a board in it.
-    pub(super) wants_board: bool,
+    /// Members of the view got a message before the shared log was offered to them.
+    pub(super) wants_log: bool,
 }
 
-impl<'a> Causes<'a> {
+impl<'a> MemberEffects<'a> {
     pub(super) fn new(
         out: &'a mut Outgoing,
         (id, me): (u32, Member),
         due: &'a mut VecDeque<Due>,
     ) -> Self {
         debug_assert_eq!(port_of(me), out.port.id, "a machine is a member's of this port");
-        let (board, reading, has_ended, wants_board) = (None, None, false, false);
-        Self { out, id, me, due, board, reading, has_ended, wants_board }
+        let (log, reading, has_ended, wants_log) = (None, None, false, false);
+        Self { out, id, me, due, log, reading, has_ended, wants_log }
     }
 
-    /// What a machine has kept, wherever it is.
+    /// Returns a kept content, copied if it is in a shared log.
     fn content(&self, kept: &Kept) -> Content {
         let place = match kept {
             Kept::Own(content) => return content.clone(),
-            Kept::OnBoard(place) => *place,
+            Kept::InLog(place) => *place,
         };
-        let board = self.board.as_ref().map(|board| board.memory());
-        let memory = self.reading.map(Reading::memory).or(board);
-        debug_assert!(memory.is_some(), "what is kept on a board is of this view");
+        let log = self.log.as_ref().map(|log| log.memory());
+        let memory = self.reading.map(Reading::memory).or(log);
+        debug_assert!(memory.is_some(), "what is kept on a log is of this view");
         memory.map_or_else(Content::default, |memory| copy_of(memory, place))
     }
 }
 
-impl Effects<Kept> for Causes<'_> {
+impl Effects<Kept> for MemberEffects<'_> {
     fn send(&mut self, to: Member, message: Message<'_, Kept>) {
         let (bytes, kept) = message.encode(self.id);
         let content = kept.map(|kept| self.content(kept));
@@ -65,8 +65,8 @@ impl Effects<Kept> for Causes<'_> {
     fn deliver(&mut self, label: Label, payload: Kept) {
         match payload {
             Kept::Own(content) => self.due.push_back(Due::Message(port_of(label.origin), content)),
-            // Who has read it runs it at once.
-            Kept::OnBoard(_) => {}
+            // The caller that has read it runs it at once.
+            Kept::InLog(_) => {}
         }
     }
 
@@ -82,7 +82,7 @@ impl Effects<Kept> for Causes<'_> {
         who != self.me && self.out.was_told_dead(who)
     }
 
-    /// On this host, to all at once, where they read it.
+    /// Sends a message to all members at once, if they read the shared log.
     // spec: GRP-6, GRP-25
     fn spread(
         &mut self,
@@ -94,26 +94,26 @@ impl Effects<Kept> for Causes<'_> {
         let content = self.content(payload);
         let (bytes, _) = Message::Tree { view, stable, label, payload: () }.encode(self.id);
         let mut place = None;
-        match &mut self.board {
-            Some(board) if board.is_of(view) => {
-                place = board.write((view, stable), &label, [&content, &[], &[]]);
+        match &mut self.log {
+            Some(log) if log.is_of(view) => {
+                place = log.write((view, stable), &label, [&content, &[], &[]]);
             }
-            _ => self.wants_board = true,
+            _ => self.wants_log = true,
         }
-        let (Some(place), Some(board)) = (place, &self.board) else {
+        let (Some(place), Some(log)) = (place, &self.log) else {
             to.for_each(|child| self.out.say((self.me, child), &bytes, Some(&content)));
             return payload.clone();
         };
-        for (reader, reads) in board.readers() {
+        for (reader, reads) in log.readers() {
             match reads {
                 true => self.out.port.wake(port_of(reader)),
                 false => self.out.say((self.me, reader), &bytes, Some(&content)),
             }
         }
-        Kept::OnBoard(place)
+        Kept::InLog(place)
     }
 
-    /// A root that reaches the memory of all others tells them all at once.
+    /// One branch for each member if this root reaches the memory of all of them, else two.
     // spec: GRP-6, GRP-25
     fn branches(&self, view: &View) -> u8 {
         let mut others = view.seats().iter().map(|seat| seat.member).filter(|one| *one != self.me);
@@ -123,15 +123,15 @@ impl Effects<Kept> for Causes<'_> {
 }
 
 impl Outgoing {
-    /// Says something about a board: a kind, and nothing else.
+    /// Sends a message about a shared log, which consists of its kind.
     pub(super) fn say_kind(&mut self, group: u32, (from, to): (Member, Member), kind: u32) {
         debug_assert_eq!(port_of(from), self.port.id, "members of this port speak");
         let words = [from.0, to.0, group, kind].map(u32::to_le_bytes);
         self.owe_bytes(port_of(to), GROUP, words.as_flattened());
     }
 
-    /// Sends what a member says, or keeps it until there is room: a machine bounds how much it has
-    /// under way. To who has died, nothing goes.
+    /// Sends a machine's message to a member, or keeps it until there is room. A machine bounds its
+    /// messages under way. Nothing is sent to a dead member.
     // spec: GRP-23
     pub(super) fn say(
         &mut self,
@@ -145,7 +145,7 @@ impl Outgoing {
         }
         let to = port_of(to);
         if self.owes_beyond(to, OWED_MAX) {
-            // It asks again and again, and takes no answer.
+            // The peer sends requests and takes no answers.
             if self.port.is_alive(to) {
                 self.port.end_malformed_lane(to);
             }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "debian|small|FILE", default_value = "debian")]
     pub(crate) graph: Source,
 
-    /// Stop after so many iterations
+    /// Stop after this number of iterations
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) iterations: u32,
 
@@ -32,12 +32,12 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) variant: Option<Variant>,
 
-    /// In a job, run each variant so many times; its fastest run counts
+    /// In a job, run each variant this number of times; its fastest run counts
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
 
-    /// Show so many of the highest ranks
+    /// Show this number of the highest ranks
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
 

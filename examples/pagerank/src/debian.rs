@@ -24,7 +24,7 @@ use crate::graph::{Builder, Dropped, Graph};
 use crate::names::Names;
 use crate::stanza::{Field, Malformed, Reader, Stanza};
 
-/// What package lists say about dependencies, gathered list by list.
+/// The dependencies in package lists, gathered list by list.
 pub(crate) struct Packages {
     recommends: bool,
     /// A name may be a package's, a virtual package's or nobody's.
@@ -38,7 +38,7 @@ pub(crate) struct Packages {
     summary: Summary,
 }
 
-/// What was met on the way to the graph.
+/// Counts of the entries that were read on the way to the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) stanzas: u64,
@@ -147,7 +147,7 @@ impl Packages {
     }
 }
 
-/// What a stanza says about dependencies.
+/// The dependencies that a stanza states.
 struct Statement<'a> {
     package: &'a str,
     needed: Vec<&'a str>,

@@ -18,7 +18,7 @@ const DAMPING_DENOMINATOR: u64 = 20;
 // `share` multiplies before it divides, which must not overflow even if one vertex holds all rank.
 const _: () = assert!(ONE <= u64::MAX / DAMPING_NUMERATOR);
 
-/// What a vertex passes along each of its `degree` > 0 edges, rounded down to whole units.
+/// The share that goes along each of a vertex's `degree` > 0 edges, rounded down to whole units.
 pub(crate) fn share(rank: u64, degree: u32) -> u64 {
     rank * DAMPING_NUMERATOR / (DAMPING_DENOMINATOR * u64::from(degree))
 }

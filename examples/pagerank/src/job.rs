@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     result
 }
 
-/// What one variant came to; the ranks are known to process 0 only.
+/// The result of one variant; process 0 alone knows the ranks.
 struct Ranked {
     variant: Variant,
     outcome: Outcome,
@@ -103,7 +103,7 @@ fn follow(args: &Args, process: &mut Process) -> Result<()> {
     Ok(())
 }
 
-/// What every variant has to come to, and how long that takes one process at best.
+/// The result that every variant must reach, and the best time of one process for it.
 fn run_reference(args: &Args, graph: &Graph) -> (Outcome, Duration) {
     let run = || {
         let mut tick = report::ticks("single process", u64::from(args.iterations));

@@ -1,7 +1,7 @@
 //! Which process owns which vertices.
 //!
-//! Each process owns one block of consecutive vertices. The blocks are balanced by what a process
-//! has to do for a vertex in an iteration: one step for the vertex itself and one for each edge
+//! Each process owns one block of consecutive vertices. The blocks are balanced by the steps of a
+//! process for a vertex in an iteration: one for the vertex itself and one for each edge
 //! that leaves it. Edges that arrive are not counted: with one-sided operations their work falls
 //! to the sender. A vertex is never split, so one with very many edges can outweigh a fair share,
 //! and with more processes than vertices some blocks are empty.

@@ -14,9 +14,9 @@ use crate::graph::Graph;
 /// When to stop iterating.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
-    /// At the latest after so many iterations.
+    /// The iterations after which it ends at the latest.
     pub(crate) iterations: u32,
-    /// As soon as the ranks changed by no more than so many units in sum (the L1 norm).
+    /// It ends as soon as the ranks change by no more units than these in sum (the L1 norm).
     pub(crate) tolerance: u64,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn initial(vertices: u32, block: Range<u32>) -> Vec<u64> {
 /// Delivers to each target in each row, which is what a vertex points to, the share that the
 /// vertex passes on of its rank, the next one in `ranks`.
 ///
-/// Returns the sum of all shares. What all blocks together do not push is to be spread.
+/// Returns the sum of all shares. The rest, which all blocks together do not push, is to be spread.
 // Inlined into a caller with much else to keep, the loop would lack registers.
 #[inline(never)]
 pub(crate) fn push<'a>(
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((outcome.ranks.len(), outcome.iterations), (0, 0));
     }
 
-    /// What processes do, with the shares delivered in a scrambled order.
+    /// The work of processes, with the shares delivered in a scrambled order.
     fn in_blocks(graph: &Graph, processes: usize, iterations: u32) -> Vec<u64> {
         let partition = Partition::new(graph, processes);
         let blocks: Vec<_> = (0..processes).map(|process| partition.block(process)).collect();

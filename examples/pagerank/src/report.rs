@@ -1,4 +1,4 @@
-//! What the user sees: progress while there is something to wait for, and tables at the end.
+//! The output for the user: progress while there is something to wait for, and tables at the end.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

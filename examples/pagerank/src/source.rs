@@ -41,7 +41,7 @@ impl FromStr for Source {
 pub(crate) struct Loaded {
     pub(crate) graph: Graph,
     pub(crate) dropped: Dropped,
-    /// What only package lists have: see `debian::Summary`.
+    /// Counts that only package lists have: see `debian::Summary`.
     pub(crate) packages: Option<debian::Summary>,
 }
 

@@ -1,9 +1,9 @@
 //! The form of Debian's control files (deb822): stanzas of fields, one stanza after another.
 //!
 //! A stanza ends at an empty line; a field is `Name: value` and goes on in the lines that start
-//! with a blank. Reading is by line and keeps the fields that matter for dependencies, so a file
+//! with a blank. Reading is by line and keeps the fields that matter for dependencies. So a file
 //! of any size needs no more memory than its largest stanza may take, which is limited.
-//! Any sequence of bytes is accepted: what is not a stanza comes out as [`Malformed`].
+//! Any sequence of bytes is accepted: one that is not a stanza comes out as [`Malformed`].
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -117,7 +117,7 @@ impl<R: BufRead> Reader<R> {
 #[derive(Default)]
 struct Draft {
     values: [Option<Vec<u8>>; NAMES.len()],
-    /// What a continuation belongs to.
+    /// The field that a continuation belongs to.
     current: Current,
     malformed: Option<Malformed>,
 }

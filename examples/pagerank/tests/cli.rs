@@ -8,7 +8,7 @@ fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ayre-pagerank")).args(args).output().unwrap()
 }
 
-/// What a run that has to succeed prints.
+/// The output of a run that has to succeed.
 fn stdout(args: &[&str]) -> String {
     let output = run(args);
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -17,7 +17,7 @@ fn stdout(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a run that has to fail says.
+/// The message of a run that has to fail.
 fn complaint(args: &[&str]) -> String {
     let output = run(args);
     assert!(!output.status.success(), "{args:?}");

@@ -46,7 +46,7 @@ impl Base {
         self.launcher(options).arg(PROGRAM).args(args).output().unwrap()
     }
 
-    /// What a job that has to succeed prints.
+    /// The output of a job that has to succeed.
     fn stdout(&self, options: &[&str], args: &[&str]) -> String {
         let output = self.job(options, args);
         let stderr = String::from_utf8(output.stderr).unwrap();

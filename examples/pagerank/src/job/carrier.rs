@@ -1,4 +1,4 @@
-//! What the variants have in common: each carries amounts to vertices of other processes.
+//! The common part of the variants: each carries amounts to vertices of other processes.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use super::process::Process;
 /// Sums of a round, over one process or over all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// What was passed on.
+    /// The sum that was passed on.
     pub(crate) pushed: u64,
     /// By how much the round before has changed the ranks.
     pub(crate) change: u64,

@@ -6,9 +6,9 @@
 //!
 //! **One exchange a round is all the synchronisation there is.** A slot has room for two messages,
 //! for rounds with even and with odd numbers. A process sends its message of round k + 2 after it
-//! has got all messages of round k + 1, and the receiver sent its own of these after it was done
-//! with round k: so nothing is overwritten that is still needed. The same holds for whatever else
-//! has a place for even and one for odd rounds.
+//! has got all messages of round k + 1. The receiver sent its own of these after it was done with
+//! round k. So nothing is overwritten that is still needed. This holds for everything that has a
+//! place for even and one for odd rounds.
 
 use anyhow::Result;
 use ayre::{PostOptions, Region, RegionOptions, RemoteRegion, Rights};
@@ -31,7 +31,7 @@ pub(crate) struct Exchange {
     round: usize,
 }
 
-/// What leads to and comes from one other process.
+/// The data that goes to and comes from one other process.
 struct End {
     to: RemoteRegion,
     outgoing: Vec<u8>,

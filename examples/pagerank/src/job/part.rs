@@ -1,9 +1,9 @@
 //! The part of the graph that one process works on.
 //!
-//! A process adds up what it passes on in one array of sums: first a sum for each vertex of its own
-//! block, then one for each vertex of another process that its edges lead to, its *outer* vertices.
-//! So pushing is the same loop as in one process, and what has to travel stands together, sorted by
-//! owner.
+//! A process adds up the shares that it passes on in one array of sums. First comes a sum for each
+//! vertex of its own block. Then comes one for each vertex of another process that its edges lead
+//! to, its *outer* vertices. So pushing is the loop of one process, and the sums that have to
+//! travel stand together, sorted by owner.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub(crate) struct Place {
 }
 
 impl Part {
-    /// The part of `process`, whose vertices have so many edges each, which lead to `targets`.
+    /// The part of `process`, whose vertices have `degrees` edges each, which lead to `targets`.
     pub(crate) fn new(
         partition: Partition,
         process: usize,

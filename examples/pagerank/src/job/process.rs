@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use ayre::error::Status;
 use ayre::{Notification, PeerId, Port, PostError};
 
-/// What a notification is about.
+/// The subject of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Tag {

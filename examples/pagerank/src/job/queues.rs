@@ -42,7 +42,7 @@ pub(crate) struct Queues {
     outgoing: Vec<Option<Outgoing>>,
     /// The round's parity.
     parity: usize,
-    /// What has come, by parity: a process may be a round ahead.
+    /// The received data, by parity: a process may be a round ahead.
     incoming: [Incoming; 2],
     /// The record that was taken last.
     record: Vec<u8>,
@@ -53,11 +53,11 @@ struct Outgoing {
     record: Vec<u8>,
 }
 
-/// What the others have sent in one round.
+/// The data that the others have sent in one round.
 struct Incoming {
     /// By vertex of the block.
     amounts: Vec<u64>,
-    /// Of those that have ended the round, which are so many.
+    /// Of those that have ended the round; `ended` counts them.
     sums: Sums,
     ended: usize,
 }

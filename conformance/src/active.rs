@@ -1,6 +1,6 @@
 //! Active messages: handlers that run with what was sent, whatever else goes on.
-use crate::crowd::Crowd;
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::ManyToOne;
 use crate::messenger::{Active, Call, MessengerOptions, Messengers};
 use crate::port::{Options, Port, Region};
 use crate::seed::Dice;
@@ -17,7 +17,7 @@ type RegionOf<F> = <<F as Fabric>::Port as Port>::Region;
 type Seen = Vec<(Vec<u64>, Vec<u8>)>;
 
 /// A messenger at each end.
-pub(crate) struct Ends<F: Messengers, S> {
+pub(crate) struct Pair<F: Messengers, S> {
     fabric: F,
     pub(crate) near: F::Messenger<S>,
     pub(crate) far: F::Messenger<S>,
@@ -27,7 +27,7 @@ pub(crate) struct Ends<F: Messengers, S> {
     pub(crate) far_id: PeerId,
 }
 
-impl<F: Messengers, S: Default + Send> Ends<F, S> {
+impl<F: Messengers, S: Default + Send> Pair<F, S> {
     pub(crate) fn open(fabric: F) -> Self {
         Self::with_options(fabric, MessengerOptions::new())
     }
@@ -61,8 +61,8 @@ impl<F: Messengers, S: Default + Send> Ends<F, S> {
     /// ends, it is a short one.
     fn send<const N: usize>(&mut self, handler: Handler<N>, arguments: [u64; N], payload: &[u8]) {
         if self.fabric.traits().is_one_thread {
-            return self.until("room", |ends| {
-                let sent = ends.near.try_call(ends.far_id, handler, arguments, payload);
+            return self.until("room", |pair| {
+                let sent = pair.near.try_call(pair.far_id, handler, arguments, payload);
                 assert!(!matches!(sent, Err(PostError::Fault(_))), "{sent:?}");
                 sent.is_ok()
             });
@@ -94,42 +94,42 @@ pub(crate) fn bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
 /// do not overtake long ones.
 // spec: AM-5, AM-12, AM-13
 pub fn handlers_receive_all_arguments_and_payloads_in_order<F: Messengers>(fabric: F) {
-    let mut ends = Ends::<F, Seen>::open(fabric);
-    let none = ends.far.register::<0>("none", keep::<0>).expect("a new name");
-    let one = ends.far.register::<1>("one", keep::<1>).expect("a new name");
-    let most = ends.far.register::<ARGUMENTS_MAX>("most", keep::<8>).expect("a new name");
+    let mut pair = Pair::<F, Seen>::open(fabric);
+    let none = pair.far.register::<0>("none", keep::<0>).expect("a new name");
+    let one = pair.far.register::<1>("one", keep::<1>).expect("a new name");
+    let most = pair.far.register::<ARGUMENTS_MAX>("most", keep::<8>).expect("a new name");
     let mut dice = Dice::new(47);
     let mut sent: Seen = vec![];
     let lens = [0, 1, 7, 8, 40, 47, 48, 49, 55, 56, 57, 959, 960, 961, 1016, 1017, 1024, 1025];
     let long = [4096, 32_767, 32_768, 32_769, 131_072, 300_000, 1 << 20, 3, 2_000_001, 0, 1500];
     for len in lens.into_iter().chain(long) {
         let payload = bytes(&mut dice, len);
-        ends.send(none, [], &payload);
+        pair.send(none, [], &payload);
         sent.push((vec![], payload.clone()));
         let word = u64::MAX - len as u64;
-        ends.send(one, [word], &payload);
+        pair.send(one, [word], &payload);
         sent.push((vec![word], payload.clone()));
         let words = std::array::from_fn(|at| word ^ at as u64);
-        ends.send(most, words, &payload);
+        pair.send(most, words, &payload);
         sent.push((words.to_vec(), payload));
     }
-    ends.until("all has come", |ends| ends.at_far.len() >= sent.len());
-    for (number, (seen, sent)) in ends.at_far.iter().zip(&sent).enumerate() {
+    pair.until("all has come", |pair| pair.at_far.len() >= sent.len());
+    for (number, (seen, sent)) in pair.at_far.iter().zip(&sent).enumerate() {
         assert_eq!((&seen.0, seen.1.len()), (&sent.0, sent.1.len()), "message {number}");
         assert!(seen.1 == sent.1, "message {number}");
     }
-    assert_eq!(ends.at_far.len(), sent.len());
-    assert_eq!(ends.far.failures().count(), 0);
+    assert_eq!(pair.at_far.len(), sent.len());
+    assert_eq!(pair.far.failures().count(), 0);
 }
 
 /// A name is known when its announcement has come, whoever was first; what comes before is dropped
 /// and told of. One name means one thing.
 // spec: AM-1, AM-2, AM-3, AM-4, AM-7
 pub fn names_are_the_same_everywhere<F: Messengers>(fabric: F) {
-    let mut ends = Ends::<F, Seen>::open(fabric);
-    let (near, far) = (ends.near_id, ends.far_id);
+    let mut pair = Pair::<F, Seen>::open(fabric);
+    let (near, far) = (pair.near_id, pair.far_id);
     let late = Handler::<1>::named("late");
-    ends.send(late, [1], b"nobody");
+    pair.send(late, [1], b"nobody");
     let unknown = |peer, is_ours| DroppedCall {
         peer,
         handler: late.id(),
@@ -137,48 +137,48 @@ pub fn names_are_the_same_everywhere<F: Messengers>(fabric: F) {
         is_ours,
     };
     let mut failures = vec![];
-    ends.until("the sender hears of it", |ends| {
-        failures.extend(ends.near.failures());
+    pair.until("the sender hears of it", |pair| {
+        failures.extend(pair.near.failures());
         !failures.is_empty()
     });
     assert_eq!(failures, [unknown(far, true)]);
-    assert_eq!(ends.far.failures().collect::<Vec<_>>(), [unknown(near, false)]);
-    assert!(!ends.near.is_announced(far, late));
-    assert_eq!(ends.far.register::<1>("late", keep::<1>).expect("a new name"), late);
-    ends.until("it is announced", |ends| ends.near.is_announced(far, late));
-    ends.send(late, [2], b"somebody");
-    ends.until("it is run", |ends| !ends.at_far.is_empty());
-    assert_eq!(ends.at_far, [(vec![2], b"somebody".to_vec())]);
+    assert_eq!(pair.far.failures().collect::<Vec<_>>(), [unknown(near, false)]);
+    assert!(!pair.near.is_announced(far, late));
+    assert_eq!(pair.far.register::<1>("late", keep::<1>).expect("a new name"), late);
+    pair.until("it is announced", |pair| pair.near.is_announced(far, late));
+    pair.send(late, [2], b"somebody");
+    pair.until("it is run", |pair| !pair.at_far.is_empty());
+    assert_eq!(pair.at_far, [(vec![2], b"somebody".to_vec())]);
 
-    assert!(ends.far.register::<1>("late", keep::<1>).is_err(), "once");
-    assert!(ends.far.register::<1>("", keep::<1>).is_err());
-    assert!(ends.far.register::<1>(&"n".repeat(65), keep::<1>).is_err());
+    assert!(pair.far.register::<1>("late", keep::<1>).is_err(), "once");
+    assert!(pair.far.register::<1>("", keep::<1>).is_err());
+    assert!(pair.far.register::<1>(&"n".repeat(65), keep::<1>).is_err());
     for id in [0, 31, 256] {
-        assert!(ends.far.register_static::<1>(id, keep::<1>).is_err(), "{id}");
+        assert!(pair.far.register_static::<1>(id, keep::<1>).is_err(), "{id}");
     }
     // The other end means something else by this name, in either order.
-    ends.near.register::<2>("late", keep::<2>).expect("new here");
-    let other = ends.near.register::<2>("other", keep::<2>).expect("a new name");
-    ends.until("it is announced", |ends| ends.far.is_announced(near, other));
-    ends.far.register::<1>("other", keep::<1>).expect("new here");
+    pair.near.register::<2>("late", keep::<2>).expect("new here");
+    let other = pair.near.register::<2>("other", keep::<2>).expect("a new name");
+    pair.until("it is announced", |pair| pair.far.is_announced(near, other));
+    pair.far.register::<1>("other", keep::<1>).expect("new here");
     for handler in [late, Handler::<1>::named("other")] {
-        ends.send(handler, [3], b"which one?");
-        ends.until("it is dropped", |ends| {
-            ends.far.failures().any(|failed| failed.cause == DropCause::Unknown)
+        pair.send(handler, [3], b"which one?");
+        pair.until("it is dropped", |pair| {
+            pair.far.failures().any(|failed| failed.cause == DropCause::Unknown)
         });
     }
-    assert_eq!(ends.at_far.len(), 1);
-    let fixed = ends.far.register_static::<1>(200, keep::<1>).expect("a static id");
-    ends.send(fixed, [4], b"");
-    ends.until("it is run", |ends| ends.at_far.len() == 2);
+    assert_eq!(pair.at_far.len(), 1);
+    let fixed = pair.far.register_static::<1>(200, keep::<1>).expect("a static id");
+    pair.send(fixed, [4], b"");
+    pair.until("it is run", |pair| pair.at_far.len() == 2);
 }
 
 /// A handler that panics, or that a message has too few arguments for, harms that message.
 // spec: AM-7
 pub fn a_panic_harms_its_message<F: Messengers>(fabric: F) {
-    let mut ends = Ends::<F, Seen>::open(fabric);
-    let far = ends.far_id;
-    let picky = ends.far.register("picky", |seen: &mut Seen, call, [word]: [u64; 1], payload| {
+    let mut pair = Pair::<F, Seen>::open(fabric);
+    let far = pair.far_id;
+    let picky = pair.far.register("picky", |seen: &mut Seen, call, [word]: [u64; 1], payload| {
         if word % 3 == 0 {
             // Without the hook's noise.
             std::panic::resume_unwind(Box::new("planted"));
@@ -188,19 +188,19 @@ pub fn a_panic_harms_its_message<F: Messengers>(fabric: F) {
     let picky = picky.expect("a new name");
     for word in 0..9 {
         let payload = vec![word as u8; if word % 2 == 0 { 20 } else { 5000 }];
-        ends.send(picky, [word], &payload);
+        pair.send(picky, [word], &payload);
     }
     let without = Handler::<0>::with_id(picky.id()).expect("a handler's id");
-    ends.send(without, [], b"short");
-    ends.send(without, [], &[0; 5000]);
+    pair.send(without, [], b"short");
+    pair.send(without, [], &[0; 5000]);
     assert_eq!(Handler::<0>::with_id(15), None, "a record's");
-    ends.send(picky, [100], b"the last");
-    ends.until("the last is run", |ends| ends.at_far.last().is_some_and(|(a, _)| a == &[100]));
-    let words: Vec<_> = ends.at_far.iter().map(|(arguments, _)| arguments[0]).collect();
+    pair.send(picky, [100], b"the last");
+    pair.until("the last is run", |pair| pair.at_far.last().is_some_and(|(a, _)| a == &[100]));
+    let words: Vec<_> = pair.at_far.iter().map(|(arguments, _)| arguments[0]).collect();
     assert_eq!(words, [1, 2, 4, 5, 7, 8, 100]);
     let mut told = vec![];
-    ends.until("the sender hears of all", |ends| {
-        told.extend(ends.near.failures().map(|failed| (failed.peer, failed.cause)));
+    pair.until("the sender hears of all", |pair| {
+        told.extend(pair.near.failures().map(|failed| (failed.peer, failed.cause)));
         told.len() >= 5
     });
     let (panicked, malformed) = ((far, DropCause::Panicked), (far, DropCause::Malformed));
@@ -210,19 +210,19 @@ pub fn a_panic_harms_its_message<F: Messengers>(fabric: F) {
 /// Replies are replied to, without anybody's waiting.
 // spec: AM-6, AM-8
 pub fn replies_are_replied_to<F: Messengers>(fabric: F) {
-    let mut ends = Ends::<F, u64>::open(fabric);
+    let mut pair = Pair::<F, u64>::open(fabric);
     let bounce = |count: &mut u64, call: &mut dyn Call, [left]: [u64; 1], payload: &[u8]| {
         *count += 1;
         if left > 0 {
             call.reply(Handler::<1>::named("bounce"), [left - 1], payload).expect("there is room");
         }
     };
-    let handler = ends.far.register("bounce", bounce).expect("a new name");
-    ends.near.register("bounce", bounce).expect("a new name");
+    let handler = pair.far.register("bounce", bounce).expect("a new name");
+    pair.near.register("bounce", bounce).expect("a new name");
     for (round, len) in [0, 48, 1000, 3000, 200_000].into_iter().enumerate() {
-        ends.send(handler, [100], &vec![7; len]);
+        pair.send(handler, [100], &vec![7; len]);
         let all = 101 * (round as u64 + 1);
-        ends.until("the last reply", |ends| ends.at_near + ends.at_far == all);
+        pair.until("the last reply", |pair| pair.at_near + pair.at_far == all);
     }
 }
 
@@ -231,10 +231,10 @@ pub fn replies_are_replied_to<F: Messengers>(fabric: F) {
 // spec: AM-8, AM-14
 pub fn handlers_do_not_wait<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().overflow(1 << 20).landing(1 << 12);
-    let mut ends = Ends::<F, Seen>::with_options(fabric, options);
-    let heard = ends.near.register::<1>("heard", keep::<1>).expect("a new name");
+    let mut pair = Pair::<F, Seen>::with_options(fabric, options);
+    let heard = pair.near.register::<1>("heard", keep::<1>).expect("a new name");
     let ask =
-        ends.far.register("ask", move |seen: &mut Seen, call, [count]: [u64; 1], _: &[u8]| {
+        pair.far.register("ask", move |seen: &mut Seen, call, [count]: [u64; 1], _: &[u8]| {
             for number in 0..count {
                 let len = if number % 10 == 0 { 9000 } else { 700 };
                 let sent = call.reply(heard, [number], &vec![number as u8; len]);
@@ -246,32 +246,32 @@ pub fn handlers_do_not_wait<F: Messengers>(fabric: F) {
             }
         });
     let ask = ask.expect("a new name");
-    let far = ends.far_id;
-    ends.near.try_call(far, ask, [300], b"").expect("the lane is empty");
+    let far = pair.far_id;
+    pair.near.try_call(far, ask, [300], b"").expect("the lane is empty");
     // The near end does not poll while the far one runs it.
     for _ in 0..1000 {
-        ends.far.poll(&mut ends.at_far);
+        pair.far.poll(&mut pair.at_far);
     }
-    ends.until("all replies", |ends| ends.at_near.len() == 300);
-    assert!(ends.at_far.is_empty(), "the limit was not reached");
-    for (number, (arguments, payload)) in ends.at_near.iter().enumerate() {
+    pair.until("all replies", |pair| pair.at_near.len() == 300);
+    assert!(pair.at_far.is_empty(), "the limit was not reached");
+    for (number, (arguments, payload)) in pair.at_near.iter().enumerate() {
         assert_eq!((arguments[0], payload[0]), (number as u64, number as u8));
     }
-    ends.at_near.clear();
-    ends.send(ask, [10_000], b"");
-    ends.until("the limit", |ends| !ends.at_far.is_empty());
-    let refused = ends.at_far[0].0[0];
+    pair.at_near.clear();
+    pair.send(ask, [10_000], b"");
+    pair.until("the limit", |pair| !pair.at_far.is_empty());
+    let refused = pair.at_far[0].0[0];
     assert!((250..600).contains(&refused), "half a megabyte was kept: {refused}");
-    ends.until("what was kept", |ends| ends.at_near.len() as u64 == refused);
-    let numbers = ends.at_near.iter().map(|(arguments, _)| arguments[0]);
+    pair.until("what was kept", |pair| pair.at_near.len() as u64 == refused);
+    let numbers = pair.at_near.iter().map(|(arguments, _)| arguments[0]);
     assert!(numbers.eq(0..refused));
 }
 
 /// Whoever will not poll for a while can wait for what its handlers have sent to have gone.
 // spec: AM-8
 pub fn a_flush_ends<F: Messengers>(fabric: F) {
-    let ends = Ends::<F, u64>::open(fabric);
-    let Ends { mut near, mut far, far_id, .. } = ends;
+    let pair = Pair::<F, u64>::open(fabric);
+    let Pair { mut near, mut far, far_id, .. } = pair;
     let heard = near.register("heard", |count: &mut u64, _, [], _: &[u8]| *count += 1);
     let heard: Handler<0> = heard.expect("a new name");
     let ask = far.register("ask", move |count: &mut u64, call, [], payload| {
@@ -312,8 +312,8 @@ pub fn a_flush_ends<F: Messengers>(fabric: F) {
 // spec: AM-8, AM-9
 pub fn all_peers_progress_while_all_flood<F: Messengers>(fabric: F) {
     const ASKED: u64 = 4000;
-    let ends = Ends::<F, u64>::open(fabric);
-    let Ends { near, far, near_id, far_id, .. } = ends;
+    let pair = Pair::<F, u64>::open(fabric);
+    let Pair { near, far, near_id, far_id, .. } = pair;
     let flood = |mut messenger: F::Messenger<u64>, peer: PeerId| {
         let answered = messenger.register("answered", |count: &mut u64, _, [], _| *count += 1);
         let answered: Handler<0> = answered.expect("a new name");
@@ -341,10 +341,10 @@ pub fn all_peers_progress_while_all_flood<F: Messengers>(fabric: F) {
 /// A destination that takes nothing leaves room for what others are owed.
 // spec: AM-8
 pub fn a_peer_that_reads_nothing_does_not_take_the_room_of_others<F: Messengers>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
-    let (lazy, eager) = (crowd.ids()[0], crowd.ids()[1]);
+    let mut ports = ManyToOne::open(fabric, 2);
+    let (lazy, eager) = (ports.ids()[0], ports.ids()[1]);
     let spare = fabric.open(40);
-    let target = std::mem::replace(&mut crowd.target, spare);
+    let target = std::mem::replace(&mut ports.target, spare);
     let options = MessengerOptions::new().overflow(1 << 20);
     let mut target = F::Messenger::<u64>::with_options(target, &options).expect("good limits");
     let to_nobody = Handler::<0>::named("to nobody");
@@ -355,7 +355,7 @@ pub fn a_peer_that_reads_nothing_does_not_take_the_room_of_others<F: Messengers>
         call.reply(to_nobody, [], &[2; 100_000]).expect("there is room for others");
     });
     let fill: Handler<0> = fill.expect("a new name");
-    let mut asking = F::Messenger::<()>::new(crowd.initiators.pop().expect("two"));
+    let mut asking = F::Messenger::<()>::new(ports.initiators.pop().expect("two"));
     asking.try_call(TARGET, fill, [], b"").expect("there is room");
     let mut kept = 0;
     let mut heard = vec![];
@@ -418,8 +418,8 @@ pub fn memory_comes_before_the_handler<F: Messengers>(fabric: F) {
 // spec: AM-4, AM-11
 pub fn a_sync_runs_all_messages_sent_before_it<F: Messengers>(fabric: F) {
     for round in 0..30 {
-        let ends = Ends::<F, Seen>::open(fabric);
-        let Ends { mut near, mut far, far_id, .. } = ends;
+        let pair = Pair::<F, Seen>::open(fabric);
+        let Pair { mut near, mut far, far_id, .. } = pair;
         let seen = far.register::<0>("seen", keep::<0>).expect("a new name");
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -461,19 +461,19 @@ pub fn a_sync_ends_when_others_leave<F: Messengers>(fabric: F) {
 /// What had come of a dead peer is run; nobody waits for the rest.
 // spec: AM-11
 pub fn a_death_drops_incomplete_messages<F: Messengers>(fabric: F) {
-    let mut ends = Ends::<F, Seen>::open(fabric);
-    let far = ends.far_id;
-    let heard = ends.near.register::<0>("heard", keep::<0>).expect("a new name");
-    let ask = ends.far.register("ask", move |_: &mut Seen, call, [], _: &[u8]| {
+    let mut pair = Pair::<F, Seen>::open(fabric);
+    let far = pair.far_id;
+    let heard = pair.near.register::<0>("heard", keep::<0>).expect("a new name");
+    let ask = pair.far.register("ask", move |_: &mut Seen, call, [], _: &[u8]| {
         for _ in 0..50 {
             call.reply(heard, [], &[3; 100]).expect("within the limit");
         }
         call.reply(heard, [], &[4; 2_000_000]).expect("within the limit");
     });
     let ask: Handler<0> = ask.expect("a new name");
-    ends.send(ask, [], b"");
-    ends.until("the far end has begun", |ends| !ends.at_near.is_empty());
-    let Ends { mut near, far: dying, mut at_near, .. } = ends;
+    pair.send(ask, [], b"");
+    pair.until("the far end has begun", |pair| !pair.at_near.is_empty());
+    let Pair { mut near, far: dying, mut at_near, .. } = pair;
     drop(dying);
     let mut died = None;
     for _ in 0..ROUNDS {
@@ -499,10 +499,10 @@ const LONG: u64 = 60;
 /// Long messages of several senders come in pieces in between each other, and none of it mixes.
 // spec: AM-5, AM-12
 pub fn long_messages_do_not_mix<F: Messengers>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, SENDERS);
-    let ids = crowd.ids();
+    let mut ports = ManyToOne::open(fabric, SENDERS);
+    let ids = ports.ids();
     let spare = fabric.open(40);
-    let target = std::mem::replace(&mut crowd.target, spare);
+    let target = std::mem::replace(&mut ports.target, spare);
     let mut messenger = F::Messenger::<[u64; 64]>::new(target);
     let handler = messenger.register("long", |next: &mut [u64; 64], call, [number], payload| {
         let source = call.source();
@@ -514,7 +514,7 @@ pub fn long_messages_do_not_mix<F: Messengers>(fabric: F) {
     let handler: Handler<1> = handler.expect("a new name");
     let mut next = [0; 64];
     std::thread::scope(|scope| {
-        for (port, id) in crowd.initiators.drain(..).zip(ids.clone()) {
+        for (port, id) in ports.initiators.drain(..).zip(ids.clone()) {
             scope.spawn(move || send_long::<F>(port, id, handler));
         }
         let served =

@@ -1,5 +1,5 @@
 //! Logical channels: each keeps its order, and none is in the way of another.
-use crate::active::{Ends, bytes};
+use crate::active::{Pair, bytes};
 use crate::messenger::{Active, Call, ChannelOptions, Channels, MessengerOptions, Messengers};
 use crate::port::Port;
 use crate::seed::{self, Dice};
@@ -36,11 +36,11 @@ fn register(messenger: &mut impl Active<Seen>) {
     messenger.register("done", done).expect("a new name");
 }
 
-fn ends<F: Messengers>(fabric: F) -> Ends<F, Seen> {
-    let mut ends = Ends::open(fabric);
-    register(&mut ends.near);
-    register(&mut ends.far);
-    ends
+fn pair<F: Messengers>(fabric: F) -> Pair<F, Seen> {
+    let mut pair = Pair::open(fabric);
+    register(&mut pair.near);
+    register(&mut pair.far);
+    pair
 }
 
 fn channel(number: u8) -> Channel {
@@ -52,11 +52,11 @@ fn numbers(end: u64) -> Vec<u64> {
 }
 
 /// A message by a channel, and another one if the channel's queue is full.
-fn send<F: Messengers>(ends: &mut Ends<F, Seen>, by: u8, number: u64, payload: &[u8]) {
+fn send<F: Messengers>(pair: &mut Pair<F, Seen>, by: u8, number: u64, payload: &[u8]) {
     let arguments = [u64::from(by), number];
-    ends.until("room in the queue", |ends| {
-        let to = ends.far_id;
-        let sent = ends.near.on(channel(by)).try_call(to, KEEP, arguments, payload);
+    pair.until("room in the queue", |pair| {
+        let to = pair.far_id;
+        let sent = pair.near.on(channel(by)).try_call(to, KEEP, arguments, payload);
         assert!(matches!(sent, Ok(()) | Err(PostError::Busy(Busy::ChannelFull))), "{sent:?}");
         sent.is_ok()
     });
@@ -66,12 +66,12 @@ fn send<F: Messengers>(ends: &mut Ends<F, Seen>, by: u8, number: u64, payload: &
 // spec: CHAN-1, CHAN-2, CHAN-8, CHAN-10
 pub fn messages_arrive_by_all_channels<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().longest(1 << 20);
-    let mut ends = Ends::with_options(fabric, options);
-    register(&mut ends.near);
-    register(&mut ends.far);
+    let mut pair = Pair::with_options(fabric, options);
+    register(&mut pair.near);
+    register(&mut pair.far);
     let by = [1, 2, 7, 255];
     for (number, priority) in [(2, 3), (7, 7)] {
-        ends.near.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
+        pair.near.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
     }
     let (mut dice, mut sent) = (Dice::new(seed::of(&fabric)), [const { vec![] }; 4]);
     for _ in 0..200 {
@@ -83,91 +83,91 @@ pub fn messages_arrive_by_all_channels<F: Messengers>(fabric: F) {
             _ => dice.below(1 << 20),
         };
         let payload = bytes(&mut dice, len as usize);
-        send(&mut ends, by[which], sent[which].len() as u64, &payload);
+        send(&mut pair, by[which], sent[which].len() as u64, &payload);
         sent[which].push(payload);
     }
-    ends.until("all messages", |ends| ends.at_far.messages.len() == 200);
+    pair.until("all messages", |pair| pair.at_far.messages.len() == 200);
     for (which, by) in by.into_iter().enumerate() {
-        assert_eq!(ends.at_far.of(by.into()), numbers(sent[which].len() as u64));
+        assert_eq!(pair.at_far.of(by.into()), numbers(sent[which].len() as u64));
     }
-    for (by, number, payload) in &ends.at_far.messages {
+    for (by, number, payload) in &pair.at_far.messages {
         let which = [1, 2, 7, 255].iter().position(|one| one == by).expect("one of them");
         assert!(*payload == sent[which][*number as usize], "{number} by {by}");
     }
-    assert_eq!(ends.near.failures().count() + ends.far.failures().count(), 0);
+    assert_eq!(pair.near.failures().count() + pair.far.failures().count(), 0);
 }
 
 /// What nobody takes fills its window and its queue; other channels, and what goes by none, go on.
 // spec: CHAN-3, CHAN-4, CHAN-5, CHAN-11
 pub fn a_full_channel_does_not_delay_other_channels<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
-    ends.near.open_channel(1, ChannelOptions::new().priority(7).room(100_000)).expect("sound");
-    ends.far.hold(channel(1));
+    let mut pair = pair(fabric);
+    pair.near.open_channel(1, ChannelOptions::new().priority(7).room(100_000)).expect("sound");
+    pair.far.hold(channel(1));
     let mut sent = 0;
     // A window and a queue, less one message each at the most.
-    ends.until("it is full", |ends| {
-        let to = ends.far_id;
+    pair.until("it is full", |pair| {
+        let to = pair.far_id;
         let full = Err(PostError::Busy(Busy::ChannelFull));
-        let tried = ends.near.on(channel(1)).try_call(to, KEEP, [1, sent], &[1; 1000]);
+        let tried = pair.near.on(channel(1)).try_call(to, KEEP, [1, sent], &[1; 1000]);
         assert!(tried == full || tried.is_ok(), "{tried:?}");
         sent += u64::from(tried.is_ok());
         tried == full && sent >= (262_144 / 1016 - 1) + (100_000 / 1016 - 1)
     });
     assert!(sent <= 362_144 / 1016, "no more than a window and a queue: {sent}");
-    let to = ends.far_id;
-    assert!((90_000..=110_000).contains(&ends.near.backlog(to, channel(1))));
+    let to = pair.far_id;
+    assert!((90_000..=110_000).contains(&pair.near.backlog(to, channel(1))));
     for number in 0..500 {
-        send(&mut ends, 2, number, &[2; 500]);
+        send(&mut pair, 2, number, &[2; 500]);
     }
-    ends.until("a long one", |ends| {
-        let to = ends.far_id;
-        ends.near.on(channel(3)).try_call(to, KEEP, [3, 0], &[3; 100_000]).is_ok()
+    pair.until("a long one", |pair| {
+        let to = pair.far_id;
+        pair.near.on(channel(3)).try_call(to, KEEP, [3, 0], &[3; 100_000]).is_ok()
     });
-    ends.until("by none", |ends| ends.near.try_call(ends.far_id, KEEP, [0, 0], &[]).is_ok());
-    ends.until("all others", |ends| ends.at_far.messages.len() == 502);
-    assert_eq!(ends.at_far.of(1), [0; 0]);
-    assert_eq!(ends.at_far.of(2), numbers(500));
-    ends.far.release(channel(1));
-    ends.until("what was held", |ends| ends.at_far.messages.len() as u64 == 502 + sent);
-    assert_eq!(ends.at_far.of(1), numbers(sent));
+    pair.until("by none", |pair| pair.near.try_call(pair.far_id, KEEP, [0, 0], &[]).is_ok());
+    pair.until("all others", |pair| pair.at_far.messages.len() == 502);
+    assert_eq!(pair.at_far.of(1), [0; 0]);
+    assert_eq!(pair.at_far.of(2), numbers(500));
+    pair.far.release(channel(1));
+    pair.until("what was held", |pair| pair.at_far.messages.len() as u64 == 502 + sent);
+    assert_eq!(pair.at_far.of(1), numbers(sent));
 }
 
 /// Sends by some channels what the far end holds, in turn, and has it run when all has come.
-fn run_at_once<F: Messengers>(ends: &mut Ends<F, Seen>, by: &[u8], each: u64) {
-    by.iter().for_each(|by| ends.far.hold(channel(*by)));
+fn run_at_once<F: Messengers>(pair: &mut Pair<F, Seen>, by: &[u8], each: u64) {
+    by.iter().for_each(|by| pair.far.hold(channel(*by)));
     for number in 0..each {
-        by.iter().for_each(|by| send(ends, *by, number, &[0; 1000]));
+        by.iter().for_each(|by| send(pair, *by, number, &[0; 1000]));
     }
-    let to = ends.far_id;
-    ends.until("all is sent", |ends| by.iter().all(|by| ends.near.backlog(to, channel(*by)) == 0));
-    ends.until("room", |ends| ends.near.try_call(to, DONE, [], &[]).is_ok());
-    ends.until("the last one", |ends| ends.at_far.is_done);
-    by.iter().for_each(|by| ends.far.release(channel(*by)));
+    let to = pair.far_id;
+    pair.until("all is sent", |pair| by.iter().all(|by| pair.near.backlog(to, channel(*by)) == 0));
+    pair.until("room", |pair| pair.near.try_call(to, DONE, [], &[]).is_ok());
+    pair.until("the last one", |pair| pair.at_far.is_done);
+    by.iter().for_each(|by| pair.far.release(channel(*by)));
     let all = each as usize * by.len();
-    ends.until("all is run", |ends| ends.at_far.messages.len() == all);
+    pair.until("all is run", |pair| pair.at_far.messages.len() == all);
 }
 
 /// By priority, of what has come.
 // spec: CHAN-6
 pub fn a_channel_of_higher_priority_is_run_first<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
+    let mut pair = pair(fabric);
     for (number, priority) in [(1, 0), (2, 7), (3, 3)] {
-        ends.far.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
+        pair.far.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
     }
-    run_at_once(&mut ends, &[1, 2, 3], 60);
-    let order: Vec<_> = ends.at_far.messages.iter().map(|(by, ..)| *by).collect();
+    run_at_once(&mut pair, &[1, 2, 3], 60);
+    let order: Vec<_> = pair.at_far.messages.iter().map(|(by, ..)| *by).collect();
     assert_eq!(order, [[2; 60], [3; 60], [1; 60]].concat());
 }
 
 /// By weight, within a turn.
 // spec: CHAN-6
 pub fn channels_of_one_priority_share_by_weight<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
+    let mut pair = pair(fabric);
     for (number, weight) in [(1, 1), (2, 3)] {
-        ends.far.open_channel(number, ChannelOptions::new().weight(weight)).expect("sound");
+        pair.far.open_channel(number, ChannelOptions::new().weight(weight)).expect("sound");
     }
-    run_at_once(&mut ends, &[1, 2], 120);
-    let first = ends.at_far.messages[..100].iter().filter(|(by, ..)| *by == 1).count();
+    run_at_once(&mut pair, &[1, 2], 120);
+    let first = pair.at_far.messages[..100].iter().filter(|(by, ..)| *by == 1).count();
     // Turns are of 8 and of 25 messages.
     assert!((17..=33).contains(&first), "{first} of 100");
 }
@@ -175,61 +175,61 @@ pub fn channels_of_one_priority_share_by_weight<F: Messengers>(fabric: F) {
 /// A long message goes in parts, and what is short and urgent between them.
 // spec: CHAN-5, CHAN-6, CHAN-8
 pub fn short_messages_pass_long_ones<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
-    ends.near.open_channel(2, ChannelOptions::new().priority(1)).expect("sound");
-    let (to, long) = (ends.far_id, vec![1; 4 << 20]);
-    ends.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).expect("one always fits");
-    ends.near.on(channel(2)).try_call(to, KEEP, [2, 0], b"now").expect("there is room");
-    ends.until("both", |ends| ends.at_far.messages.len() == 2);
-    assert_eq!(ends.at_far.messages[0], (2, 0, b"now".to_vec()));
-    assert!(ends.at_far.messages[1].2 == long);
+    let mut pair = pair(fabric);
+    pair.near.open_channel(2, ChannelOptions::new().priority(1)).expect("sound");
+    let (to, long) = (pair.far_id, vec![1; 4 << 20]);
+    pair.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).expect("one always fits");
+    pair.near.on(channel(2)).try_call(to, KEEP, [2, 0], b"now").expect("there is room");
+    pair.until("both", |pair| pair.at_far.messages.len() == 2);
+    assert_eq!(pair.at_far.messages[0], (2, 0, b"now".to_vec()));
+    assert!(pair.at_far.messages[1].2 == long);
 }
 
 /// Who polls for one channel hears of no other.
 // spec: CHAN-11
 pub fn one_channel_is_polled<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
-    ends.far.hold(channel(2));
+    let mut pair = pair(fabric);
+    pair.far.hold(channel(2));
     for number in 0..50 {
-        send(&mut ends, 2, number, &[]);
+        send(&mut pair, 2, number, &[]);
     }
-    let to = ends.far_id;
+    let to = pair.far_id;
     for number in 0..50 {
-        let sent = ends.near.on(channel(1)).try_call(to, KEEP, [1, number], &[]);
+        let sent = pair.near.on(channel(1)).try_call(to, KEEP, [1, number], &[]);
         sent.expect("its queue has room");
     }
     for round in 0..ROUNDS {
-        if ends.at_far.of(2).len() == 50 && ends.near.backlog(to, channel(1)) == 0 {
+        if pair.at_far.of(2).len() == 50 && pair.near.backlog(to, channel(1)) == 0 {
             break;
         }
-        ends.far.poll_only(&mut ends.at_far, channel(2));
-        ends.near.poll(&mut ends.at_near);
+        pair.far.poll_only(&mut pair.at_far, channel(2));
+        pair.near.poll(&mut pair.at_near);
         fabric.step(round);
     }
-    assert_eq!((ends.at_far.of(2), ends.at_far.of(1)), (numbers(50), vec![]));
-    ends.until("the others", |ends| ends.at_far.of(1).len() == 50);
+    assert_eq!((pair.at_far.of(2), pair.at_far.of(1)), (numbers(50), vec![]));
+    pair.until("the others", |pair| pair.at_far.of(1).len() == 50);
 }
 
 /// However much waits by channels.
 // spec: CHAN-5
 pub fn messages_without_a_channel_are_run_beside_full_channels<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
-    let to = ends.far_id;
+    let mut pair = pair(fabric);
+    let to = pair.far_id;
     let room = ChannelOptions::new().priority(7).room(8 << 20);
-    ends.near.open_channel(1, room).expect("sound");
+    pair.near.open_channel(1, room).expect("sound");
     let mut sent = 0;
-    while ends.near.on(channel(1)).try_call(to, KEEP, [1, sent], &[0; 1000]).is_ok() {
+    while pair.near.on(channel(1)).try_call(to, KEEP, [1, sent], &[0; 1000]).is_ok() {
         sent += 1;
     }
     for number in 0..20 {
-        ends.until("room for one by none", |ends| {
-            ends.near.try_call(to, KEEP, [0, number], &[0; 500]).is_ok()
+        pair.until("room for one by none", |pair| {
+            pair.near.try_call(to, KEEP, [0, number], &[0; 500]).is_ok()
         });
     }
-    ends.until("those by none", |ends| ends.at_far.of(0).len() == 20);
-    assert!(ends.at_far.of(1).len() < sent as usize, "they have not waited for all");
-    ends.until("all", |ends| ends.at_far.of(1).len() as u64 == sent);
-    assert_eq!(ends.at_far.of(0), numbers(20));
+    pair.until("those by none", |pair| pair.at_far.of(0).len() == 20);
+    assert!(pair.at_far.of(1).len() < sent as usize, "they have not waited for all");
+    pair.until("all", |pair| pair.at_far.of(1).len() as u64 == sent);
+    assert_eq!(pair.at_far.of(0), numbers(20));
 }
 
 const MEMBERS: u16 = 3;
@@ -313,21 +313,21 @@ pub fn replies_are_sent_over_channels<F: Messengers>(fabric: F) {
 // spec: CHAN-2, CHAN-10
 pub fn senders_learn_of_messages_without_a_handler<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().longest(1 << 16);
-    let mut ends = Ends::with_options(fabric, options);
-    register(&mut ends.near);
-    register(&mut ends.far);
+    let mut pair = Pair::with_options(fabric, options);
+    register(&mut pair.near);
+    register(&mut pair.far);
     const NOBODY: Handler<1> = Handler::named("nobody");
-    let to = ends.far_id;
+    let to = pair.far_id;
     let long = vec![0; 300_000];
-    ends.near.on(channel(1)).try_call(to, NOBODY, [1], b"short").expect("there is room");
-    ends.near.on(channel(1)).try_call(to, NOBODY, [1], &long).expect("one fits");
-    ends.until("room", |ends| ends.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).is_ok());
-    send(&mut ends, 1, 1, b"run");
-    ends.until("the last one", |ends| !ends.at_far.messages.is_empty());
-    assert_eq!(ends.at_far.of(1), [1]);
+    pair.near.on(channel(1)).try_call(to, NOBODY, [1], b"short").expect("there is room");
+    pair.near.on(channel(1)).try_call(to, NOBODY, [1], &long).expect("one fits");
+    pair.until("room", |pair| pair.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).is_ok());
+    send(&mut pair, 1, 1, b"run");
+    pair.until("the last one", |pair| !pair.at_far.messages.is_empty());
+    assert_eq!(pair.at_far.of(1), [1]);
     let mut told = vec![];
-    ends.until("what has failed", |ends| {
-        told.extend(ends.near.failures());
+    pair.until("what has failed", |pair| {
+        told.extend(pair.near.failures());
         told.len() == 3
     });
     let failure = |handler, cause| DroppedCall { peer: to, handler, cause, is_ours: true };
@@ -338,19 +338,19 @@ pub fn senders_learn_of_messages_without_a_handler<F: Messengers>(fabric: F) {
 /// What waits for a peer that dies is forgotten, and what has come whole is run.
 // spec: CHAN-2
 pub fn a_death_drops_messages_that_wait_for_the_peer<F: Messengers>(fabric: F) {
-    let mut ends = ends(fabric);
-    ends.near.hold(channel(1));
-    let (near, far) = (ends.near_id, ends.far_id);
-    ends.until("room", |ends| {
-        ends.far.on(channel(1)).try_call(near, KEEP, [1, 0], b"held").is_ok()
+    let mut pair = pair(fabric);
+    pair.near.hold(channel(1));
+    let (near, far) = (pair.near_id, pair.far_id);
+    pair.until("room", |pair| {
+        pair.far.on(channel(1)).try_call(near, KEEP, [1, 0], b"held").is_ok()
     });
-    ends.until("a sign", |ends| ends.far.try_call(near, DONE, [], &[]).is_ok());
-    ends.until("it has come", |ends| ends.at_near.is_done);
+    pair.until("a sign", |pair| pair.far.try_call(near, DONE, [], &[]).is_ok());
+    pair.until("it has come", |pair| pair.at_near.is_done);
     for number in 0..500 {
-        let sent = ends.near.on(channel(2)).try_call(far, KEEP, [2, number], &[0; 1000]);
+        let sent = pair.near.on(channel(2)).try_call(far, KEEP, [2, number], &[0; 1000]);
         assert!(matches!(sent, Ok(()) | Err(PostError::Busy(Busy::ChannelFull))), "{sent:?}");
     }
-    let Ends { mut near, far: gone, mut at_near, .. } = ends;
+    let Pair { mut near, far: gone, mut at_near, .. } = pair;
     drop(gone);
     loop {
         match near.wait(&mut at_near, None) {

@@ -1,7 +1,7 @@
 //! Several ports on the same words at the same time.
-use crate::crowd::Crowd;
 use crate::data::contents;
 use crate::fabric::Fabric;
+use crate::many_to_one::ManyToOne;
 use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{World, insist};
 use ayre::memory::{Atomic, AtomicOp, Width};
@@ -16,11 +16,11 @@ fn add(width: Width, operand: u64) -> Atomic {
 /// Sums of several initiators and of the owner are exact, in both widths, fetching or not.
 // spec: ATOM-4, ORD-8, PROG-2
 pub fn sums_are_exact<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, INITIATORS);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
-    let remotes = crowd.share(&region);
+    let mut ports = ManyToOne::open(fabric, INITIATORS);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let remotes = ports.share(&region);
     let mut own = 0;
-    crowd.each(
+    ports.each(
         remotes,
         |port, remote| {
             for i in 0..ADDS {
@@ -51,13 +51,13 @@ pub fn sums_are_exact<F: Fabric>(fabric: F) {
 /// Old values of one word's fetching atomics are all different: they have one order.
 // spec: ATOM-4, ATOM-5, ORD-8
 pub fn fetched_values_are_distinct<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, INITIATORS);
-    let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
-    let remotes = crowd.share(&region);
+    let mut ports = ManyToOne::open(fabric, INITIATORS);
+    let region = ports.target.alloc(8, RegionOptions::new()).expect("memory is there");
+    let remotes = ports.share(&region);
     let draw = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
         (0..ADDS).map(|_| port.fetch_add(&remote, 0, 1).expect("an atomic")).collect::<Vec<_>>()
     };
-    let drawn = crowd.each(remotes, draw, |_| ());
+    let drawn = ports.each(remotes, draw, |_| ());
     assert!(drawn.iter().all(|values| values.is_sorted()), "one port sees its own order");
     let mut all = drawn.concat();
     all.sort_unstable();
@@ -68,9 +68,9 @@ pub fn fetched_values_are_distinct<F: Fabric>(fabric: F) {
 // spec: FCAA-1, FCAA-4, ATOM-4
 pub fn fcaa_keeps_a_ceiling<F: Fabric>(fabric: F) {
     const CEILING: i64 = 2000;
-    let mut crowd = Crowd::open(fabric, INITIATORS);
-    let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
-    let remotes = crowd.share(&region);
+    let mut ports = ManyToOne::open(fabric, INITIATORS);
+    let region = ports.target.alloc(8, RegionOptions::new()).expect("memory is there");
+    let remotes = ports.share(&region);
     let climb = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
         let mut taken = 0;
         loop {
@@ -82,7 +82,7 @@ pub fn fcaa_keeps_a_ceiling<F: Fabric>(fabric: F) {
             taken += 1;
         }
     };
-    let taken = crowd.each(remotes, climb, |_| assert!(region.load(0) as i64 <= CEILING));
+    let taken = ports.each(remotes, climb, |_| assert!(region.load(0) as i64 <= CEILING));
     assert_eq!(taken.into_iter().sum::<i64>(), CEILING);
 }
 

@@ -1,7 +1,7 @@
 //! What is left when a port is gone.
-use crate::crowd::Crowd;
 use crate::data::{assert_same, contents, pattern};
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::ManyToOne;
 use crate::port::{Options, Port, Region, RegionOptions};
 use crate::world::{
     Memory, ROUNDS, World, fault_of, join, next_message, next_notification, serve_until,
@@ -308,12 +308,12 @@ pub fn leaving_flushes<F: Fabric>(fabric: F) {
 /// A wait for any event ends when the last other port has left, not before.
 // spec: LIFE-11, LIFE-16
 pub fn a_wait_ends_with_the_last_peer<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
-    let ids = crowd.ids();
+    let mut ports = ManyToOne::open(fabric, 2);
+    let ids = ports.ids();
     for (gone, last) in [(0, false), (1, true)] {
-        drop(crowd.initiators.remove(0));
-        crowd.until("it is noticed", |crowd| (!crowd.target.is_alive(ids[gone])).then_some(()));
-        let waited = crowd.target.recv(&mut [0; 8], Some(Duration::ZERO));
+        drop(ports.initiators.remove(0));
+        ports.until("it is noticed", |ports| (!ports.target.is_alive(ids[gone])).then_some(()));
+        let waited = ports.target.recv(&mut [0; 8], Some(Duration::ZERO));
         let died = ReceiveError::PeerDied(ids[gone]);
         assert_eq!(waited, Err(if last { died } else { ReceiveError::TimedOut }));
     }
@@ -323,22 +323,22 @@ pub fn a_wait_ends_with_the_last_peer<F: Fabric>(fabric: F) {
 // spec: LIFE-11, LIFE-12, LIFE-16
 pub fn arrived_messages_are_received_before_news_of_the_last_death<F: Fabric>(fabric: F) {
     const PEERS: u16 = 5;
-    let mut crowd = Crowd::open(fabric, PEERS);
-    let ids = crowd.ids();
-    for mut port in crowd.initiators.drain(..) {
+    let mut ports = ManyToOne::open(fabric, PEERS);
+    let ids = ports.ids();
+    for mut port in ports.initiators.drain(..) {
         port.send(TARGET, 0, &[1]).expect("an empty lane");
     }
     for id in &ids {
-        crowd.until("it is noticed", |crowd| (!crowd.target.is_alive(*id)).then_some(()));
+        ports.until("it is noticed", |ports| (!ports.target.is_alive(*id)).then_some(()));
     }
     let timeout = Some(Duration::from_secs(60));
     let mut sources: Vec<_> = ids
         .iter()
-        .map(|_| crowd.target.recv(&mut [0; 8], timeout).expect("a message").source)
+        .map(|_| ports.target.recv(&mut [0; 8], timeout).expect("a message").source)
         .collect();
     sources.sort_unstable();
     assert_eq!(sources, ids);
-    let died = crowd.target.recv(&mut [0; 8], timeout);
+    let died = ports.target.recv(&mut [0; 8], timeout);
     assert!(matches!(died, Err(ReceiveError::PeerDied(_))), "{died:?}");
 }
 
@@ -346,26 +346,26 @@ pub fn arrived_messages_are_received_before_news_of_the_last_death<F: Fabric>(fa
 /// used for a new connection, which the old handles do not reach.
 // spec: LIFE-14, LIFE-19, CAP-6
 pub fn a_number_can_be_used_again<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
-    let first = crowd.share(&region).remove(0);
-    let id = crowd.ids()[0];
-    let back = crowd.initiators[0].alloc(64, RegionOptions::new()).expect("memory is there");
-    crowd.initiators[0].share(TARGET, &back, 0..64, Rights::all(), 9).expect("a grant");
-    let old = crowd.target.accept_region(id, 9).expect("it was shared");
-    crowd.target.disconnect(id).expect("it is connected");
-    let port = &mut crowd.target;
+    let mut ports = ManyToOne::open(fabric, 2);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let first = ports.share(&region).remove(0);
+    let id = ports.ids()[0];
+    let back = ports.initiators[0].alloc(64, RegionOptions::new()).expect("memory is there");
+    ports.initiators[0].share(TARGET, &back, 0..64, Rights::all(), 9).expect("a grant");
+    let old = ports.target.accept_region(id, 9).expect("it was shared");
+    ports.target.disconnect(id).expect("it is connected");
+    let port = &mut ports.target;
     assert_eq!(fault_of(port.put(&old, 0, &[1; 8], Options::new())), Fault::ForeignHandle);
     assert_eq!(fault_of(port.send(id, 0, &[1])), Fault::ForeignHandle);
     assert_eq!(port.disconnect(id), Err(Fault::ForeignHandle));
-    crowd.until("the other side notices", |crowd| {
-        (!crowd.initiators[0].is_alive(TARGET)).then_some(())
+    ports.until("the other side notices", |ports| {
+        (!ports.initiators[0].is_alive(TARGET)).then_some(())
     });
-    let put = crowd.initiators[0].put(&first, 0, &[1; 8], Options::new());
+    let put = ports.initiators[0].put(&first, 0, &[1; 8], Options::new());
     assert_eq!(fault_of(put), Fault::PeerDead);
-    crowd.replace(0);
-    let remote = crowd.share(&region).remove(0);
-    crowd.each(
+    ports.replace(0);
+    let remote = ports.share(&region).remove(0);
+    ports.each(
         vec![remote],
         |port, remote| {
             port.put(&remote, 0, &[5; 8], Options::new()).expect("a new connection");
@@ -373,7 +373,7 @@ pub fn a_number_can_be_used_again<F: Fabric>(fabric: F) {
         },
         |_| (),
     );
-    let put = crowd.target.put(&old, 0, &[1; 8], Options::new());
+    let put = ports.target.put(&old, 0, &[1; 8], Options::new());
     assert_eq!(fault_of(put), Fault::ForeignHandle);
     assert_eq!(contents(&region)[..8], [5; 8]);
     assert_eq!(contents(&back), [0; 64]);
@@ -382,17 +382,17 @@ pub fn a_number_can_be_used_again<F: Fabric>(fabric: F) {
 /// The death of one port disturbs nothing between the others.
 // spec: LIFE-13, MSG-5, QUE-7
 pub fn a_death_does_not_disturb_traffic_between_survivors<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 3);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
-    let mut remotes = crowd.share(&region);
-    let (mut queue, mut queues) = crowd.queue(4096);
-    for (port, queue) in crowd.initiators.iter_mut().zip(&mut queues) {
+    let mut ports = ManyToOne::open(fabric, 3);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let mut remotes = ports.share(&region);
+    let (mut queue, mut queues) = ports.queue(4096);
+    for (port, queue) in ports.initiators.iter_mut().zip(&mut queues) {
         port.send(TARGET, 1, &[1; 30]).expect("an empty lane");
         port.enqueue(queue, &[1; 30]).expect("an empty lane");
     }
-    drop((crowd.initiators.remove(1), remotes.remove(1), queues.remove(1)));
+    drop((ports.initiators.remove(1), remotes.remove(1), queues.remove(1)));
     let states: Vec<_> = remotes.into_iter().zip(queues).collect();
-    crowd.each(
+    ports.each(
         states,
         |port, (remote, mut queue)| {
             for _ in 0..200 {
@@ -405,10 +405,10 @@ pub fn a_death_does_not_disturb_traffic_between_survivors<F: Fabric>(fabric: F) 
     );
     assert_eq!(region.load(0), 400);
     let (mut messages, mut records) = (0, 0);
-    crowd.until("what all three have published", |crowd| {
+    ports.until("what all three have published", |ports| {
         let mut buffer = [0; 30];
-        messages += u32::from(crowd.target.try_recv(&mut buffer).expect("fits").is_some());
-        let record = crowd.target.dequeue(&mut queue, &mut buffer).expect("fits");
+        messages += u32::from(ports.target.try_recv(&mut buffer).expect("fits").is_some());
+        let record = ports.target.dequeue(&mut queue, &mut buffer).expect("fits");
         records += u32::from(record.is_some());
         ((messages, records) == (5, 5)).then_some(())
     });

@@ -1,7 +1,7 @@
 //! Deposit messages: what they do to registers and memory, and what stops them.
-use crate::crowd::Crowd;
 use crate::depot::{Deposit, Deposits, Depot, Depots, Frozen, Inlet, InletOptions};
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::ManyToOne;
 use crate::port::{Options, Port, Region, RegionOptions};
 use crate::seed::Dice;
 use crate::world::{World, fault_of, insist, next_notification};
@@ -414,14 +414,14 @@ pub fn ended_inlets_leave_room<F: Depots>(fabric: F) {
 /// So do inlets of a peer that is no longer connected.
 // spec: DEP-2, LIFE-19
 pub fn a_peer_that_goes_leaves_room<F: Depots>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, SENDERS);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
-    let depot = crowd.target.create_depot().expect("a depot");
-    let ids = crowd.ids();
-    assert_eq!(fill(&mut crowd.target, &depot, &region, ids[0]), INLETS);
-    assert_eq!(fill(&mut crowd.target, &depot, &region, ids[1]), 0);
-    crowd.target.disconnect(ids[0]).expect("it is connected");
-    assert_eq!(fill(&mut crowd.target, &depot, &region, ids[1]), INLETS);
+    let mut ports = ManyToOne::open(fabric, SENDERS);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let depot = ports.target.create_depot().expect("a depot");
+    let ids = ports.ids();
+    assert_eq!(fill(&mut ports.target, &depot, &region, ids[0]), INLETS);
+    assert_eq!(fill(&mut ports.target, &depot, &region, ids[1]), 0);
+    ports.target.disconnect(ids[0]).expect("it is connected");
+    assert_eq!(fill(&mut ports.target, &depot, &region, ids[1]), INLETS);
 }
 
 /// Hands out inlets and drops them, as many as there is room for; so many.
@@ -437,9 +437,9 @@ const RECORDS: u64 = 1500;
 /// A ring that several senders append to and its owner empties: nothing is lost, torn or overrun.
 // spec: DEP-14, DEP-25, PROG-2
 pub fn many_senders_share_a_queue<F: Depots>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, SENDERS);
-    let region = crowd.target.alloc(1024, RegionOptions::new()).expect("memory is there");
-    let depot = crowd.target.create_depot().expect("a depot");
+    let mut ports = ManyToOne::open(fabric, SENDERS);
+    let region = ports.target.alloc(1024, RegionOptions::new()).expect("memory is there");
+    let depot = ports.target.create_depot().expect("a depot");
     let [tail, size, limit] = [0, 1, 2].map(Register::At);
     let program = Program::new().decline_if(X.ge(Z)).write(AddressMode::Wrapped).then(X.add(Y));
     depot.store(0, &[program.store([tail, size, limit])]).expect("there is a place");
@@ -447,11 +447,11 @@ pub fn many_senders_share_a_queue<F: Depots>(fabric: F) {
     depot.set_register(2, 1024).expect("nobody is inside");
     let options = InletOptions::new().entries(0..1).longest(64);
     let mut inlets = vec![];
-    let ids = crowd.ids();
+    let ids = ports.ids();
     let mut remotes = vec![];
-    for (port, id) in crowd.initiators.iter_mut().zip(ids) {
+    for (port, id) in ports.initiators.iter_mut().zip(ids) {
         let part = (&region, 0..1024);
-        inlets.push(crowd.target.share_inlet(id, &depot, part, &options, 3).expect("an inlet"));
+        inlets.push(ports.target.share_inlet(id, &depot, part, &options, 3).expect("an inlet"));
         remotes.push(port.accept_inlet(TARGET, 3).expect("what is handed over arrives"));
     }
     let mut taken = 0;
@@ -470,7 +470,7 @@ pub fn many_senders_share_a_queue<F: Depots>(fabric: F) {
             let _ = depot.set_register(2, taken + 1024);
         }
     };
-    crowd.each(
+    ports.each(
         (0..).zip(remotes).collect(),
         |port, (sender, remote)| {
             for number in 0..RECORDS {

@@ -1,7 +1,7 @@
 //! Handles in the wrong hands, and names.
-use crate::crowd::Crowd;
 use crate::data::contents;
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::ManyToOne;
 use crate::port::{Options, Port, Region, RegionOptions, RemoteQueue, RemoteRegion};
 use crate::world::{Memory, World, fault_of};
 use ayre::memory::{Atomic, AtomicOp, Strided, Width};
@@ -183,20 +183,20 @@ pub fn faults_have_an_order<F: Fabric>(fabric: F) {
 /// Names of different pairs do not interfere, and each holder uses a capability of its own.
 // spec: CAP-3, CAP-6, KEY-1
 pub fn names_are_of_a_pair<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let mut ports = ManyToOne::open(fabric, 2);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let mut remotes = vec![];
-    for (index, holder) in crowd.ids().into_iter().enumerate() {
+    for (index, holder) in ports.ids().into_iter().enumerate() {
         let part = index * 32..index * 32 + 32;
-        crowd.target.share(holder, &region, part, Rights::all(), 5).expect("a grant");
+        ports.target.share(holder, &region, part, Rights::all(), 5).expect("a grant");
     }
-    for port in &mut crowd.initiators {
+    for port in &mut ports.initiators {
         remotes.push(port.accept_region(TARGET, 5).expect("it was shared"));
     }
     assert_ne!(remotes[0].key(), remotes[1].key());
-    let crossed = crowd.initiators[0].put(&remotes[1], 0, &[9; 8], Options::new());
+    let crossed = ports.initiators[0].put(&remotes[1], 0, &[9; 8], Options::new());
     assert_eq!(crossed, Err(PostError::Fault(Fault::ForeignHandle)));
-    crowd.each(
+    ports.each(
         remotes,
         |port, remote| {
             let data = [port.rank() as u8; 32];
@@ -205,7 +205,7 @@ pub fn names_are_of_a_pair<F: Fabric>(fabric: F) {
         },
         |_| (),
     );
-    let ids = crowd.ids();
+    let ids = ports.ids();
     let expected: Vec<u8> = (0..64).map(|i| ids[i / 32].0 as u8).collect();
     assert_eq!(contents(&region), expected);
 }

@@ -12,12 +12,12 @@
 //! target has to be served meanwhile, see [`world::World::drive`]. Random cases say the seed that
 //! brings them back, see [`seed`].
 
-pub mod crowd;
 pub mod data;
 pub mod depot;
 pub mod driver;
 pub mod engine;
 pub mod fabric;
+pub mod many_to_one;
 pub mod messenger;
 mod model;
 pub mod multicast;

@@ -1,6 +1,6 @@
 //! Locks on a word of the target's memory.
-use crate::crowd::Crowd;
 use crate::fabric::Fabric;
+use crate::many_to_one::ManyToOne;
 use crate::port::{Lock, Options, Port, Region, RegionOptions};
 use crate::world::{Memory, World, fault_of};
 use ayre::Fault;
@@ -87,9 +87,9 @@ fn write_both<P: Port>(port: &mut P, remote: &P::RemoteRegion, value: u64) {
 /// With the lock held exclusively nobody else writes or reads; with it held shared nobody writes.
 // spec: LOCK-2, LOCK-4, ORD-7, ORD-11
 pub fn locks_exclude<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, USERS as u16);
-    let region = crowd.target.alloc(128, RegionOptions::new()).expect("memory is there");
-    let remotes = crowd.share(&region);
+    let mut ports = ManyToOne::open(fabric, USERS as u16);
+    let region = ports.target.alloc(128, RegionOptions::new()).expect("memory is there");
+    let remotes = ports.share(&region);
     let work = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
         let mut lock = F::Port::lock(&remote, 0, USERS);
         for _ in 0..ROUNDS {
@@ -104,7 +104,7 @@ pub fn locks_exclude<F: Fabric>(fabric: F) {
             lock.unlock(port).expect("an unlock");
         }
     };
-    crowd.each(remotes, work, |_| ());
+    ports.each(remotes, work, |_| ());
     assert_eq!(region.load(64), u64::from(USERS) * ROUNDS);
     assert_eq!(region.load(0), 0, "everybody has left");
 }
@@ -112,18 +112,18 @@ pub fn locks_exclude<F: Fabric>(fabric: F) {
 /// A holder that dies leaves the lock held.
 // spec: LOCK-5
 pub fn death_does_not_unlock<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
-    let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
-    let remotes = crowd.share(&region);
+    let mut ports = ManyToOne::open(fabric, 2);
+    let region = ports.target.alloc(8, RegionOptions::new()).expect("memory is there");
+    let remotes = ports.share(&region);
     let lock = |port: &mut F::Port, remote: &<F::Port as Port>::RemoteRegion| {
         F::Port::lock(remote, 0, USERS).try_lock(port, LockMode::Exclusive).expect("an answer")
     };
-    assert_eq!(crowd.each(vec![&remotes[0]], lock, |_| ()), [true]);
-    drop(crowd.initiators.remove(0));
-    crowd.until("death is noticed", |crowd| {
-        let first = crowd.target.peers().next().expect("it was connected");
-        (!crowd.target.is_alive(first)).then_some(())
+    assert_eq!(ports.each(vec![&remotes[0]], lock, |_| ()), [true]);
+    drop(ports.initiators.remove(0));
+    ports.until("death is noticed", |ports| {
+        let first = ports.target.peers().next().expect("it was connected");
+        (!ports.target.is_alive(first)).then_some(())
     });
     assert_eq!(region.load(0), u64::from(USERS) + 1);
-    assert_eq!(crowd.each(vec![&remotes[1]], lock, |_| ()), [false]);
+    assert_eq!(ports.each(vec![&remotes[1]], lock, |_| ()), [false]);
 }

@@ -1,7 +1,7 @@
 //! Short messages: whole, once, in order, and never lost.
-use crate::crowd::{Crowd, FIRST};
 use crate::data::{CANARY, assert_same, contents, pattern};
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::{FIRST, ManyToOne};
 use crate::port::{Options, Port};
 use crate::seed::Dice;
 use crate::world::{Memory, ROUNDS, World, fault_of, next_message};
@@ -208,9 +208,9 @@ pub fn waits_miss_no_wake_up<F: Fabric>(fabric: F) {
 // spec: MSG-3, MSG-4, MSG-5
 pub fn senders_do_not_mix<F: Fabric>(fabric: F) {
     const COUNT: u32 = 3000;
-    let mut crowd = Crowd::open(fabric, 3);
-    let (ids, mut next) = (crowd.ids(), [0; 3]);
-    crowd.each(
+    let mut ports = ManyToOne::open(fabric, 3);
+    let (ids, mut next) = (ports.ids(), [0; 3]);
+    ports.each(
         ids,
         |port, id| {
             for i in 0..COUNT {
@@ -230,8 +230,8 @@ pub fn senders_do_not_mix<F: Fabric>(fabric: F) {
         },
     );
     let mut buffer = [0; 150];
-    crowd.until("the last messages", |crowd| {
-        if let Some(message) = crowd.target.try_recv(&mut buffer).expect("the buffer is long") {
+    ports.until("the last messages", |ports| {
+        if let Some(message) = ports.target.try_recv(&mut buffer).expect("the buffer is long") {
             next[usize::from(message.source.0 - FIRST)] += 1;
         }
         (next == [COUNT; 3]).then_some(())
@@ -241,18 +241,18 @@ pub fn senders_do_not_mix<F: Fabric>(fabric: F) {
 /// A sender that fills its lane again and again keeps no other one from sending or being received.
 // spec: MSG-5, MSG-9, CAP-10
 pub fn a_flooding_sender_does_not_starve_others<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
+    let mut ports = ManyToOne::open(fabric, 2);
     for (round, len) in [40, 200].into_iter().cycle().take(20).enumerate() {
         let (flood, message) = (vec![1; len], vec![2; len]);
-        crowd.initiators[1].send(TARGET, 2, &message).expect("a lane of its own");
+        ports.initiators[1].send(TARGET, 2, &message).expect("a lane of its own");
         let mut others = 0;
         loop {
-            while crowd.initiators[0].send(TARGET, 1, &flood).is_ok() {}
-            crowd.initiators[1].progress();
-            match next_message(&mut crowd.target, &mut [0; 200]).map(|message| message.tag) {
+            while ports.initiators[0].send(TARGET, 1, &flood).is_ok() {}
+            ports.initiators[1].progress();
+            match next_message(&mut ports.target, &mut [0; 200]).map(|message| message.tag) {
                 Some(2) => break,
                 Some(_) => others += 1,
-                None => crowd.target.progress(),
+                None => ports.target.progress(),
             }
             // Over a network the second sender's message is on its way for a while.
             let most = if fabric.traits().is_wire { ROUNDS } else { 1000 };

@@ -1,7 +1,7 @@
 //! Which notifications an operation raises, where, and what they say.
-use crate::crowd::{Crowd, FIRST};
 use crate::data::pattern;
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::{FIRST, ManyToOne};
 use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::world::{Memory, POLLS, World};
 use ayre::error::Status;
@@ -343,18 +343,18 @@ pub fn flush_takes_no_notifications<F: Fabric>(fabric: F) {
 // spec: NOTI-13, MSG-9
 pub fn polls_in_turn_find_every_peer<F: Fabric>(fabric: F) {
     for peers in [1, 2, 3, 5] {
-        let mut crowd = Crowd::open(fabric, peers);
+        let mut ports = ManyToOne::open(fabric, peers);
         let slots = usize::from(FIRST + peers);
         let wanted = u32::from(peers);
-        for (tag, port) in (0..).zip(&mut crowd.initiators) {
+        for (tag, port) in (0..).zip(&mut ports.initiators) {
             port.notify(TARGET, Options::new().tag(tag)).expect("room");
             port.send(TARGET, tag, &[1]).expect("room");
         }
         let (mut notes, mut messages) = (0, 0);
-        crowd.until("all are there", |crowd| {
+        ports.until("all are there", |ports| {
             for _ in 0..2 * slots {
-                notes += u32::from(crowd.target.poll_notification().is_some());
-                messages += u32::from(crowd.target.try_recv(&mut [0]).expect("it fits").is_some());
+                notes += u32::from(ports.target.poll_notification().is_some());
+                messages += u32::from(ports.target.try_recv(&mut [0]).expect("it fits").is_some());
             }
             ((notes, messages) == (wanted, wanted)).then_some(())
         });

@@ -1,7 +1,7 @@
 //! Remote queues: every record once, whole, in its producer's order.
-use crate::crowd::{Crowd, FIRST};
 use crate::data::{CANARY, assert_same, pattern};
 use crate::fabric::Fabric;
+use crate::many_to_one::{FIRST, ManyToOne};
 use crate::port::{Port, Queue, RemoteQueue};
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, fault_of};
@@ -220,9 +220,9 @@ fn enqueue<P: Port>(port: &mut P, queue: &mut P::RemoteQueue, data: &[u8]) {
 // spec: QUE-5, QUE-6, QUE-7, LANE-6
 pub fn producers_do_not_mix<F: Fabric>(fabric: F) {
     const COUNT: u64 = 3000;
-    let mut crowd = Crowd::open(fabric, 3);
-    let (mut queue, remotes) = crowd.queue(4096);
-    let states = crowd.ids().into_iter().zip(remotes).collect();
+    let mut ports = ManyToOne::open(fabric, 3);
+    let (mut queue, remotes) = ports.queue(4096);
+    let states = ports.ids().into_iter().zip(remotes).collect();
     let salt = |id: PeerId, i: u64| i << 16 | u64::from(id.0);
     let (mut next, mut buffer) = ([0; 3], vec![0; 2000]);
     let mut take = |port: &mut F::Port, next: &mut [u64; 3]| {
@@ -233,7 +233,7 @@ pub fn producers_do_not_mix<F: Fabric>(fabric: F) {
             *expected += 1;
         }
     };
-    crowd.each(
+    ports.each(
         states,
         |port, (id, mut remote)| {
             for i in 0..COUNT {
@@ -243,8 +243,8 @@ pub fn producers_do_not_mix<F: Fabric>(fabric: F) {
         },
         |port| take(port, &mut next),
     );
-    crowd.until("the last records", |crowd| {
-        take(&mut crowd.target, &mut next);
+    ports.until("the last records", |ports| {
+        take(&mut ports.target, &mut next);
         (next == [COUNT; 3]).then_some(())
     });
 }
@@ -253,18 +253,18 @@ pub fn producers_do_not_mix<F: Fabric>(fabric: F) {
 /// dequeued.
 // spec: QUE-7, CAP-10
 pub fn a_flooding_producer_does_not_starve_others<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
-    let (mut queue, mut remotes) = crowd.queue(4096);
+    let mut ports = ManyToOne::open(fabric, 2);
+    let (mut queue, mut remotes) = ports.queue(4096);
     let (first, second) = remotes.split_at_mut(1);
     for (round, len) in [40, 200].into_iter().cycle().take(20).enumerate() {
         let (flood, record) = (vec![1; len], vec![2; len]);
-        crowd.initiators[1].enqueue(&mut second[0], &record).expect("a lane of its own");
+        ports.initiators[1].enqueue(&mut second[0], &record).expect("a lane of its own");
         let mut others = 0;
         loop {
-            while crowd.initiators[0].enqueue(&mut first[0], &flood).is_ok() {}
-            crowd.initiators[1].progress();
+            while ports.initiators[0].enqueue(&mut first[0], &flood).is_ok() {}
+            ports.initiators[1].progress();
             let mut buffer = [0; 200];
-            let record = crowd.target.dequeue(&mut queue, &mut buffer).expect("long enough");
+            let record = ports.target.dequeue(&mut queue, &mut buffer).expect("long enough");
             match record {
                 Some(_) if buffer[0] == 2 => break,
                 Some(_) => others += 1,

@@ -11,7 +11,7 @@ const NONE: Register = Register::At(255);
 const LEN: usize = 1024;
 
 /// A depot with memory that can be asked, and one at who asks.
-struct Ends<F: Depots> {
+struct Pair<F: Depots> {
     world: World<F>,
     asked: <F::Port as Port>::Region,
     _inlet: <F::Port as Deposits>::Inlet,
@@ -21,7 +21,7 @@ struct Ends<F: Depots> {
     own: <F::Port as Deposits>::Inlet,
 }
 
-impl<F: Depots> Ends<F> {
+impl<F: Depots> Pair<F> {
     /// Register 1 of the asking end is 48; register 2 of what can be asked is 10.
     fn open(fabric: F, stored: &[Stored], options: &InletOptions) -> Self {
         let mut world = World::open(fabric);
@@ -82,24 +82,24 @@ pub fn answers_are_appended<F: Depots>(fabric: F) {
     let [tail, size, all] = [0, 1, 2].map(Register::At);
     let program = Program::new().write(AddressMode::Indirect).then(X.add(Y)).notify_if(X.eq(Z));
     let options = InletOptions::new().entries(0..1).longest(48);
-    let mut ends = Ends::open(fabric, &[program.store([tail, size, all])], &options);
-    ends.depot.set_register(2, 20 * 48).expect("nobody is inside");
-    let source = ends.world.target_id();
-    let (remote, own) = (&ends.remote, &ends.own);
+    let mut pair = Pair::open(fabric, &[program.store([tail, size, all])], &options);
+    pair.depot.set_register(2, 20 * 48).expect("nobody is inside");
+    let source = pair.world.target_id();
+    let (remote, own) = (&pair.remote, &pair.own);
     let mut expected = vec![];
     for round in 0..20_u64 {
         let at = round * 37 % 900;
         let reply = Reply::over(own, Deposit::enter(0)).wants(48).noted_as(7, 700);
         let options = Options::new().notify(Classes::REQUESTER).tag(round as u32);
-        ends.world.post(|port| port.deposit_reply(remote, &read(at), &reply, options));
+        pair.world.post(|port| port.deposit_reply(remote, &read(at), &reply, options));
         let mut bytes = [0; 48];
-        ends.asked.read(at as usize, &mut bytes);
+        pair.asked.read(at as usize, &mut bytes);
         expected.extend(bytes);
     }
-    ends.world.settle_ok();
-    assert_eq!(ends.bytes(20 * 48), expected);
-    assert_eq!(ends.depot.register(0), 20 * 48);
-    let mut notes = std::iter::from_fn(|| next_notification(ends.world.initiator()));
+    pair.world.settle_ok();
+    assert_eq!(pair.bytes(20 * 48), expected);
+    assert_eq!(pair.depot.register(0), 20 * 48);
+    let mut notes = std::iter::from_fn(|| next_notification(pair.world.initiator()));
     for round in 0..20 {
         let mut note = notes.next().expect("each has ended");
         if round == 19 {
@@ -113,11 +113,11 @@ pub fn answers_are_appended<F: Depots>(fabric: F) {
     }
     assert_eq!(notes.next(), None);
     // A reply's notification is nobody's credit: the peer's own still come through.
-    let here = ends.world.initiator_id();
+    let here = pair.world.initiator_id();
     let posted =
-        ends.world.until("room", |world| world.target().notify(here, Options::new().tag(3)).ok());
+        pair.world.until("room", |world| world.target().notify(here, Options::new().tag(3)).ok());
     assert!(posted.0 > 0);
-    ends.world.until("the peer's notification", |world| {
+    pair.world.until("the peer's notification", |world| {
         next_notification(world.initiator()).filter(|note| note.tag == 3)
     });
 }
@@ -127,77 +127,77 @@ pub fn answers_are_appended<F: Depots>(fabric: F) {
 pub fn answers_give_operands<F: Depots>(fabric: F) {
     let stored = Program::new().then(X.add(OPERAND));
     let options = InletOptions::new().entries(0..1);
-    let mut ends = Ends::open(fabric, &[stored.store([Register::At(0), NONE, NONE])], &options);
-    let sum = |ends: &mut Ends<F>, deposit| {
-        let reply = Reply::over(&ends.own, Deposit::enter(0).operand(5));
+    let mut pair = Pair::open(fabric, &[stored.store([Register::At(0), NONE, NONE])], &options);
+    let sum = |pair: &mut Pair<F>, deposit| {
+        let reply = Reply::over(&pair.own, Deposit::enter(0).operand(5));
         let options = Options::new();
-        let remote = &ends.remote;
+        let remote = &pair.remote;
         let given = reply.operand_given();
-        ends.world.post(|port| port.deposit_reply(remote, &deposit, &given, options));
-        ends.world.settle_ok();
-        ends.depot.register(0)
+        pair.world.post(|port| port.deposit_reply(remote, &deposit, &given, options));
+        pair.world.settle_ok();
+        pair.depot.register(0)
     };
     let count = Program::new().then(X.add(OPERAND)).give(X).carry([2, 0, 0]);
-    assert_eq!(sum(&mut ends, Deposit::carry(count).operand(3)), 10);
-    assert_eq!(sum(&mut ends, Deposit::carry(count).operand(3)), 10 + 13);
+    assert_eq!(sum(&mut pair, Deposit::carry(count).operand(3)), 10);
+    assert_eq!(sum(&mut pair, Deposit::carry(count).operand(3)), 10 + 13);
     let brings = Program::new().write(AddressMode::Direct).give(X).carry([2, 0, 0]);
     let deposit = Deposit::carry(brings).operand(512).data(&[9; 16]);
-    assert_eq!(sum(&mut ends, deposit), 10 + 13 + 16);
+    assert_eq!(sum(&mut pair, deposit), 10 + 13 + 16);
     let mut bytes = [0; 16];
-    ends.asked.read(512, &mut bytes);
+    pair.asked.read(512, &mut bytes);
     assert_eq!(bytes, [9; 16]);
-    let own = Reply::over(&ends.own, Deposit::enter(0).operand(5));
-    let (remote, count) = (&ends.remote, Deposit::carry(count).operand(3));
-    ends.world.post(|port| port.deposit_reply(remote, &count, &own, Options::new()));
-    ends.world.settle_ok();
-    assert_eq!(ends.depot.register(0), 10 + 13 + 16 + 5, "it has an operand of its own");
+    let own = Reply::over(&pair.own, Deposit::enter(0).operand(5));
+    let (remote, count) = (&pair.remote, Deposit::carry(count).operand(3));
+    pair.world.post(|port| port.deposit_reply(remote, &count, &own, Options::new()));
+    pair.world.settle_ok();
+    assert_eq!(pair.depot.register(0), 10 + 13 + 16 + 5, "it has an operand of its own");
 }
 
 /// What was declined or has faulted has no answer, and what has none is not replied to.
 // spec: DEP-28
 pub fn declined_and_faulted_messages_are_not_replied_to<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
-    let mut ends = Ends::open(fabric, &[append()], &options);
-    let beyond = ends.ask(read(LEN as u64), 48);
+    let mut pair = Pair::open(fabric, &[append()], &options);
+    let beyond = pair.ask(read(LEN as u64), 48);
     let declines = Program::new().decline_if(X.eq(X)).read(AddressMode::Direct).carry([0; 3]);
     match beyond {
         Err(error) => assert_eq!(error, Fault::Bounds.into()),
-        Ok(_) => assert_eq!(ends.end(), Err(Fault::Bounds)),
+        Ok(_) => assert_eq!(pair.end(), Err(Fault::Bounds)),
     }
-    let _ = (ends.end(), next_notification(ends.world.initiator()));
-    let _ = ends.ask(Deposit::carry(declines), 48);
-    assert_eq!(ends.end(), Ok(()));
-    let note = next_notification(ends.world.initiator()).expect("it was asked for");
+    let _ = (pair.end(), next_notification(pair.world.initiator()));
+    let _ = pair.ask(Deposit::carry(declines), 48);
+    assert_eq!(pair.end(), Ok(()));
+    let note = next_notification(pair.world.initiator()).expect("it was asked for");
     assert_eq!(note.status, Status::Declined);
-    assert_eq!((ends.depot.register(0), ends.bytes(48)), (0, vec![0; 48]));
+    assert_eq!((pair.depot.register(0), pair.bytes(48)), (0, vec![0; 48]));
 }
 
 /// A reply is admitted as any message is, and its fault is its sender's.
 // spec: DEP-28, DEP-5, DEP-13
 pub fn replies_fault<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1).longest(48);
-    let mut ends = Ends::open(fabric, &[append()], &options);
+    let mut pair = Pair::open(fabric, &[append()], &options);
     for (len, tail, fault) in [(49, 0, Fault::TooLong), (48, LEN as u64 - 40, Fault::Bounds)] {
-        ends.depot.set_register(0, tail).expect("nobody is inside");
-        if ends.ask(read(0), len).is_ok() {
-            assert_eq!(ends.end(), Err(fault), "{len} bytes at {tail}");
+        pair.depot.set_register(0, tail).expect("nobody is inside");
+        if pair.ask(read(0), len).is_ok() {
+            assert_eq!(pair.end(), Err(fault), "{len} bytes at {tail}");
         }
-        let note = next_notification(ends.world.initiator()).expect("a fault is always told");
+        let note = next_notification(pair.world.initiator()).expect("a fault is always told");
         assert_eq!((note.class, note.status), (Classes::REQUESTER, Status::Fault(fault)));
-        assert_eq!(ends.depot.register(0), tail);
-        let _ = ends.end();
+        assert_eq!(pair.depot.register(0), tail);
+        let _ = pair.end();
     }
-    assert_eq!(ends.bytes(LEN), vec![0; LEN]);
-    let brings = Reply::over(&ends.own, Deposit::enter(0).data(&[1]));
-    let remote = &ends.remote;
-    let port = ends.world.initiator();
+    assert_eq!(pair.bytes(LEN), vec![0; LEN]);
+    let brings = Reply::over(&pair.own, Deposit::enter(0).data(&[1]));
+    let remote = &pair.remote;
+    let port = pair.world.initiator();
     let refused = port.deposit_reply(remote, &read(0), &brings, Options::new());
     assert_eq!(fault_of(refused), Fault::Malformed);
-    let long = Reply::over(&ends.own, Deposit::enter(0)).wants(1025);
+    let long = Reply::over(&pair.own, Deposit::enter(0)).wants(1025);
     let refused = port.deposit_reply(remote, &read(0), &long, Options::new());
     assert_eq!(fault_of(refused), Fault::TooLong);
     let mut stranger = fabric.open(9);
-    let reply = Reply::over(&ends.own, Deposit::enter(0));
+    let reply = Reply::over(&pair.own, Deposit::enter(0));
     let refused = stranger.deposit_reply(remote, &read(0), &reply, Options::new());
     assert_eq!(fault_of(refused), Fault::ForeignHandle);
 }
@@ -206,43 +206,43 @@ pub fn replies_fault<F: Depots>(fabric: F) {
 // spec: DEP-28, DEP-19, DEP-20, DEP-21
 pub fn a_held_reply_waits_for_its_owner<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1).holds();
-    let mut ends = Ends::open(fabric, &[append()], &options);
-    ends.depot.set_register(0, LEN as u64).expect("nobody is inside");
-    if ends.ask(read(70), 48).is_ok() {
-        assert_eq!(ends.end(), Err(Fault::Held));
+    let mut pair = Pair::open(fabric, &[append()], &options);
+    pair.depot.set_register(0, LEN as u64).expect("nobody is inside");
+    if pair.ask(read(70), 48).is_ok() {
+        assert_eq!(pair.end(), Err(Fault::Held));
     }
-    let note = next_notification(ends.world.initiator()).expect("a stop notifies");
+    let note = next_notification(pair.world.initiator()).expect("a stop notifies");
     assert_eq!((note.class, note.status), (Classes::COMPLETER, Status::Fault(Fault::Held)));
     let mut bytes = vec![0; 48];
-    ends.asked.read(70, &mut bytes);
-    let held = ends.own.held().expect("nobody is inside").expect("a message");
+    pair.asked.read(70, &mut bytes);
+    let held = pair.own.held().expect("nobody is inside").expect("a message");
     assert_eq!((held.cause, &held.data), (Fault::Bounds, &bytes));
-    let _ = ends.end();
-    let refused = ends.ask(read(0), 48);
+    let _ = pair.end();
+    let refused = pair.ask(read(0), 48);
     assert_eq!(fault_of(refused), Fault::Stopped);
-    ends.depot.set_register(0, 0).expect("nobody is inside");
-    assert_eq!(ends.own.resume(), Ok(false));
-    assert_eq!(ends.bytes(48), bytes);
-    ends.ask(read(0), 48).expect("it runs");
-    assert_eq!((ends.end(), ends.depot.register(0)), (Ok(()), 96));
+    pair.depot.set_register(0, 0).expect("nobody is inside");
+    assert_eq!(pair.own.resume(), Ok(false));
+    assert_eq!(pair.bytes(48), bytes);
+    pair.ask(read(0), 48).expect("it runs");
+    assert_eq!((pair.end(), pair.depot.register(0)), (Ok(()), 96));
 }
 
 /// While the depot of who asks is frozen, answers wait; nothing can be asked for it.
 // spec: DEP-28, DEP-24
 pub fn replies_wait_for_a_thaw<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
-    let mut ends = Ends::open(fabric, &[append()], &options);
-    ends.ask(read(0), 48).expect("there is room");
-    let depot = ends.depot.clone();
+    let mut pair = Pair::open(fabric, &[append()], &options);
+    pair.ask(read(0), 48).expect("there is room");
+    let depot = pair.depot.clone();
     let frozen = depot.freeze().expect("nobody is inside");
     let before = frozen.register(0);
     for _ in 0..100 {
-        ends.world.serve();
+        pair.world.serve();
         assert_eq!(frozen.register(0), before);
     }
-    assert_eq!(ends.ask(read(0), 48), Err(PostError::Busy(Busy::DepotLocked)));
+    assert_eq!(pair.ask(read(0), 48), Err(PostError::Busy(Busy::DepotLocked)));
     drop(frozen);
-    assert_eq!(ends.end(), Ok(()));
+    assert_eq!(pair.end(), Ok(()));
     assert_eq!(depot.register(0), 48);
 }
 
@@ -250,8 +250,8 @@ pub fn replies_wait_for_a_thaw<F: Depots>(fabric: F) {
 // spec: DEP-28, REV-1
 pub fn no_reply_after_a_revocation<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
-    let Ends { mut world, remote, depot, region, own, _inlet, .. } =
-        Ends::open(fabric, &[append()], &options);
+    let Pair { mut world, remote, depot, region, own, _inlet, .. } =
+        Pair::open(fabric, &[append()], &options);
     let reply = Reply::over(&own, Deposit::enter(0)).wants(48);
     world
         .drive(|port| port.deposit_reply(&remote, &read(0), &reply, Options::new()))

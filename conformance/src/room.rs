@@ -1,7 +1,7 @@
 //! Bounds: what is used up is Busy, with its reason and without effect, and comes back.
-use crate::crowd::{Crowd, FIRST};
 use crate::data::{assert_same, contents, pattern};
 use crate::fabric::{Fabric, TARGET};
+use crate::many_to_one::{FIRST, ManyToOne};
 use crate::port::{Batch, Counted, Grant, Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{Memory, World, next_message, take_notifications};
 use ayre::memory::Ticket;
@@ -83,21 +83,21 @@ pub fn unread_notifications_refuse_more<F: Fabric>(fabric: F) {
 /// Notifications of one peer that nobody reads keep another's from nothing.
 // spec: NOTI-11, PROG-4, CAP-10
 pub fn one_peers_notifications_stop_no_other<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 2);
+    let mut ports = ManyToOne::open(fabric, 2);
     let mut unread = 0;
     for _ in 0..1000 {
-        if crowd.initiators[0].notify(TARGET, Options::new().tag(1)).is_ok() {
+        if ports.initiators[0].notify(TARGET, Options::new().tag(1)).is_ok() {
             unread += 1;
         }
-        crowd.target.progress();
-        crowd.initiators[0].progress();
+        ports.target.progress();
+        ports.initiators[0].progress();
     }
     assert!(unread < 1000, "the room of one peer is bounded");
-    let second = crowd.initiators[1].notify(TARGET, Options::new().tag(2));
+    let second = ports.initiators[1].notify(TARGET, Options::new().tag(2));
     second.expect("room of its own");
     let mut seen = [0, 0, 0];
-    crowd.until("all notifications", |crowd| {
-        for note in take_notifications(&mut crowd.target) {
+    ports.until("all notifications", |ports| {
+        for note in take_notifications(&mut ports.target) {
             seen[note.tag as usize] += 1;
         }
         (seen == [0, unread, 1]).then_some(())
@@ -205,12 +205,12 @@ pub fn busy_ports_get_through<F: Fabric>(fabric: F) {
 // spec: NOTI-13, PROG-2, PROG-4, ORD-3
 pub fn polls_serve_every_peer<F: Fabric>(fabric: F) {
     const PEERS: u16 = 5;
-    let mut crowd = Crowd::open(fabric, PEERS);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
-    let (ids, remotes) = (crowd.ids(), crowd.share(&region));
+    let mut ports = ManyToOne::open(fabric, PEERS);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let (ids, remotes) = (ports.ids(), ports.share(&region));
     let turns = usize::from(FIRST + PEERS);
     for round in 1..=100_u64 {
-        let Crowd { target, initiators, .. } = &mut crowd;
+        let ManyToOne { target, initiators, .. } = &mut ports;
         let (flooding, others) = initiators.split_first_mut().expect("there are some");
         let mut flood = |tag| while put(flooding, &remotes[0], tag, Options::new()).is_ok() {};
         for (index, port) in (1..).zip(&mut *others) {
@@ -271,10 +271,10 @@ pub fn refusals_and_faults_are_counted<F: Fabric>(fabric: F) {
 /// also where the program of the target makes no call.
 // spec: NOTI-11, PROG-2, PROG-4
 pub fn unread_notifications_delay_no_operation<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, 3);
-    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
-    let remotes = crowd.share(&region);
-    for port in &mut crowd.initiators[..2] {
+    let mut ports = ManyToOne::open(fabric, 3);
+    let region = ports.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let remotes = ports.share(&region);
+    for port in &mut ports.initiators[..2] {
         let mut refused = 0;
         while refused < 1000 {
             let posted = port.notify(TARGET, Options::new());
@@ -283,9 +283,9 @@ pub fn unread_notifications_delay_no_operation<F: Fabric>(fabric: F) {
         }
     }
     for round in 0..100_u64 {
-        crowd.initiators[2].put_immediate(&remotes[2], 0, round, Options::new()).expect("room");
-        crowd.until("an operation without notifications", |crowd| {
-            crowd.initiators[2].is_flushed(TARGET).then_some(())
+        ports.initiators[2].put_immediate(&remotes[2], 0, round, Options::new()).expect("room");
+        ports.until("an operation without notifications", |ports| {
+            ports.initiators[2].is_flushed(TARGET).then_some(())
         });
         assert_eq!(region.load(0), round);
     }

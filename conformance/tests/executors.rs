@@ -60,7 +60,7 @@ suite! {
 }
 
 /// Groups of more members than the other cases have.
-mod crowd {
+mod many_to_one {
     use ayre_conformance::Executor::Direct;
     use ayre_conformance::collectives::large_groups_agree_with_the_oracle;
 

@@ -1,6 +1,6 @@
-//! The system's clock, and waiting by it. Nothing else in the engine reads it, and only
-//! [`crate::net::clock`] and what stands outside of ports reads it here: a port has a clock of its
-//! own, which a simulated network may tell in its place.
+//! The system's clock, and waiting by it. Within the engine only [`crate::net::clock`] and the
+//! parts outside of ports (jobs, the log) call it: a port has a clock of its own, which a simulated
+//! network can replace.
 use crate::error::SetupError;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
@@ -13,30 +13,31 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The time now in nanoseconds, by the clock that [`Instant`] goes by; its arithmetic takes longer.
+/// The time now in nanoseconds, on the clock of [`Instant`]. Arithmetic on an [`Instant`] takes
+/// longer.
 #[inline]
 pub(crate) fn nanos() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }
 
-/// What calendars count from: how long ago 1970 began.
+/// The time since the beginning of 1970 (UTC).
 pub(crate) fn since_1970() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// How long it is until a deadline, as calls of the system take it.
+/// The time left until a deadline, in the form that system calls take.
 pub(crate) fn left_until(deadline: Instant) -> Timespec {
     let left = deadline.saturating_duration_since(now());
     Timespec { tv_sec: left.as_secs().min(1 << 40) as i64, tv_nsec: i64::from(left.subsec_nanos()) }
 }
 
-/// A deadline that has come already: a look that does not wait.
+/// A deadline that has passed already, for a poll that does not wait.
 pub(crate) fn at_once() -> Option<Instant> {
     Some(now())
 }
 
-/// Waits until something happens to one of the descriptors, or until a deadline, if there is one.
+/// Waits until one of the descriptors is ready, or until the deadline, if there is one.
 pub(crate) fn poll_until(
     fds: &mut [PollFd<'_>],
     deadline: Option<Instant>,

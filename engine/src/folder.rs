@@ -1,7 +1,7 @@
-//! The folder in which the ports of a user can be found: `ayre-<user's number>`.
+//! The folder of one user's ports: `ayre-<user's number>`.
 //!
-//! It is the user's own and nobody else can enter it; it is not reached through a link, and once
-//! it is open what its path leads to does not matter any more.
+//! The user owns it and nobody else can enter it. Its path may contain no link. Once it is open,
+//! later changes of the path have no effect.
 use crate::sys::descriptor;
 use crate::sys::descriptor::Descriptor;
 use rustix::fd::AsRawFd;
@@ -22,13 +22,14 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// This user's, made where there is none; none where it cannot be made or is not only ours.
+    /// Opens this user's folder, and makes it where there is none. None where it cannot be made, or
+    /// where somebody else could enter it.
     // spec: WIRE-10
     pub(crate) fn make() -> Option<Self> {
         let path = paths().into_iter().find(|path| {
             let made = mkdir(path, Mode::RWXU);
             if made.is_ok() {
-                // The user's mask may have taken what its owner needs.
+                // The user's umask may have removed rights that the owner needs.
                 let _ = chmod(path, Mode::RWXU);
             }
             matches!(made, Ok(()) | Err(Errno::EXIST)) && Self::open(path).is_some()
@@ -36,7 +37,7 @@ impl Folder {
         Self::open(&path)
     }
 
-    /// All that there are, wherever processes of this user may have made one.
+    /// All folders of this user that exist, at any of the possible places.
     pub(crate) fn all() -> Vec<Self> {
         paths().iter().filter_map(|path| Self::open(path)).collect()
     }
@@ -47,19 +48,19 @@ impl Folder {
         is_private(&fstat(&folder).ok()?).then(|| Self { folder, path: path.to_owned() })
     }
 
-    /// Names of the ports in it.
+    /// Names of the ports in the folder.
     pub(crate) fn ports(&self) -> Vec<String> {
         self.names().filter(|name| !name.starts_with('.') && name.ends_with(".sock")).collect()
     }
 
-    /// Names of all that is in it.
+    /// Names of all files in the folder.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         let entries = Dir::read_from(&self.folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned))
     }
 
-    /// What a socket is bound or connected to. The path is short, whatever the folder's is, but
-    /// where `/proc` does not show this process its own descriptors.
+    /// The address to which a file's socket is bound or connected. It is short, however long the
+    /// folder's path is, unless `/proc` does not show this process its own descriptors.
     pub(crate) fn address(&self, name: &str) -> Result<SocketAddrUnix, Errno> {
         if access("/proc/self/fd", Access::EXEC_OK).is_err() {
             return SocketAddrUnix::new(self.path.join(name));
@@ -67,18 +68,19 @@ impl Folder {
         SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()))
     }
 
-    /// Gives a file its name, unless another one has it.
+    /// Renames a file, unless another file has the new name.
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<(), Errno> {
         renameat_with(&self.folder, old, &self.folder, new, RenameFlags::NOREPLACE)
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        // Another process may have done so.
+        // Another process may have removed it.
         let _ = unlinkat(&self.folder, name, AtFlags::empty());
     }
 }
 
-/// Where the folder may be: where files of running programs belong, or else where all may write.
+/// Where the folder may be: in the place for files of running programs, else where every user may
+/// write.
 fn paths() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let bases = runtime.filter(|path| path.is_absolute()).into_iter().chain(["/tmp".into()]);

@@ -1,5 +1,5 @@
-//! What the fuzzer runs inside the engine: lanes over memory with any content, and links before any
-//! datagrams. Ports as a whole are attacked from outside, see `engine/tests/hostile/scripts.rs`.
+//! Entry points for the fuzzer: lanes over memory with any content, and links that get any
+//! datagrams. `engine/tests/hostile/scripts.rs` attacks whole ports from outside.
 pub use crate::link::fuzzed::{datagrams, endings, set_ups};
 use crate::mem::lane::{LaneMemory, Lines, Probe};
 use crate::mem::map::Mapping;
@@ -8,12 +8,12 @@ use ayre_proto::lane::{Kind, lines_for, step};
 use ayre_proto::limits::{LANE_LINES_MIN, LINE, LINE_PAYLOAD};
 use std::sync::Arc;
 
-/// Stands in all memory that is not the lane's.
+/// The content of all memory that is not the lane's.
 const GUARD: u64 = 0x6a72_6a72_6a72_6a72;
-/// Bytes of the input that one step takes.
+/// Bytes of the input that one step consumes.
 const STEP: usize = 16;
 
-/// Memory with a lane: a cursor's line, then the lane's lines and others in turn.
+/// Memory with a lane: a line for a cursor, then lines of the lane and other lines alternately.
 struct Arena {
     mapping: Arc<Mapping>,
     count: u32,
@@ -68,8 +68,8 @@ impl Arena {
     }
 }
 
-/// Any lines before a lane's reader, any cursor before its writer: both stay within the lane, and
-/// what is read is what stands there.
+/// Gives a lane's reader any lines and its writer any cursor. Checks that both stay within the
+/// lane, and that the reader returns what the lines contain.
 pub fn lane(bytes: &[u8]) {
     let (first, steps) = bytes.split_at(bytes.len().min(1));
     let count = LANE_LINES_MIN as u32 + u32::from(first.first().unwrap_or(&0) % 8);

@@ -1,10 +1,11 @@
-//! What a library owes to the program whose process it is in, for the skins over this crate: bells,
-//! threads in which no signal is handled, descriptors that are none of the standard streams,
-//! forked children that have a library of their own, values that a thread of the library uses in
-//! the program's absence, and arrays that do not come over its stack.
+//! Services for libraries built over this crate, which live in the process of their program.
+//!
+//! Bells, threads that handle no signal, descriptors apart from the standard streams, state of
+//! their own for forked children, values that a thread of the library uses while the program is
+//! outside, and large arrays made without the stack.
 
-/// Has forked children begin with locks that are free, and without what is their parent's. Done by
-/// whatever is opened, too.
+/// Resets the locks and the process-wide state in forked children. Opening a port or an endpoint
+/// does this, too.
 // spec: LIFE-35
 pub fn watch_forks() {
     fork::count();
@@ -16,7 +17,7 @@ pub use crate::mem::biased::Biased;
 pub use crate::sys::{bell, descriptor, fork, thread};
 pub use ayre_proto::heap;
 
-/// What the conformance suite looks at: all that a device was given.
+/// For the conformance suite: a record of all calls that a device was given.
 pub mod trace {
     pub use crate::port::device::{Given, Trace, Traced};
 }

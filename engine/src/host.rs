@@ -1,4 +1,4 @@
-//! What this host allows: memory that the process may use, and what stands in for memory files
-//! where the kernel's are refused.
+//! Limits of this host: how much memory the process may use, and which folder holds files in place
+//! of memory files where the kernel refuses those.
 pub use crate::machine::memory::limit as usable_memory;
 pub use crate::machine::memory_file::{FallbackFolder, fallback_folder};

@@ -1,7 +1,7 @@
-//! What goes on while ports are set up, connected and ended, for people to read.
+//! Log messages for people, about set-up, connections and their ends.
 //!
-//! What is told goes to the program's own `tracing` subscriber, if it has one; else to standard
-//! error, a line each, as `AYRE_LOG` says. Nothing on the way of data tells anything.
+//! A message goes to the program's own `tracing` subscriber, if it has one; else to standard error,
+//! one line each, by the level in `AYRE_LOG`. The data path logs nothing.
 use crate::process::whose;
 use crate::{clock, settings};
 use std::fmt::Arguments;
@@ -12,12 +12,12 @@ pub use tracing::Level;
 use tracing::dispatcher::has_been_set;
 use tracing::level_filters::LevelFilter;
 
-/// What takes the lines in place of standard error.
+/// The function that takes lines in place of standard error.
 type Sink = fn(Level, &str);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 
-/// Tells something of a level: `tell!(WARN, "{peer} does not answer")`.
+/// Logs a message of a level: `tell!(WARN, "{peer} does not answer")`.
 macro_rules! tell {
     ($level:ident, $($text:tt)+) => {
         $crate::log::write($crate::log::Level::$level, format_args!($($text)+))
@@ -25,28 +25,29 @@ macro_rules! tell {
 }
 pub(crate) use tell;
 
-/// Has lines go there as well, for libraries that have a log of their own: to standard error they
-/// go only if the user has set `AYRE_LOG`. The first one counts.
+/// Sends the lines to this function, too, for libraries that have a log of their own. Standard
+/// error then gets them only if the user has set `AYRE_LOG`. Only the first call has an effect.
 pub fn set_sink(sink: fn(Level, &str)) {
     let _ = SINK.set(sink);
 }
 
-/// Up to which level lines go to standard error.
+/// The most detailed level that goes to standard error.
 fn limit() -> LevelFilter {
     static LIMIT: OnceLock<LevelFilter> = OnceLock::new();
     *LIMIT.get_or_init(|| {
-        // What is wrong with it is told by the port that is opened.
+        // The port that is being opened reports a wrong value.
         let asked = settings::log().ok().flatten();
         let usual = if SINK.get().is_some() { LevelFilter::OFF } else { LevelFilter::WARN };
         asked.unwrap_or(usual)
     })
 }
 
-/// Lines that peers may cause in a time: beyond these, nothing is told until it is over.
+/// The number of lines that peers may cause per period: further ones are dropped until the period
+/// ends.
 const LINES_MAX: u32 = 100;
 const LINES_TIME: Duration = Duration::from_secs(10);
 
-/// Whether a line is one of those that may be told now.
+/// Whether a line may be written now, or is beyond the limit.
 fn is_due(level: Level) -> bool {
     static TOLD: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
     if level > Level::WARN {
@@ -74,7 +75,8 @@ pub(crate) fn write(level: Level, text: Arguments<'_>) {
     } else if level <= limit() {
         let (level, pid) = (level.as_str().to_ascii_lowercase(), std::process::id());
         let line = format!("ayre: {level}: {}{text} (process {pid})\n", whose());
-        // In one piece, because others write there too; who cannot be told is not.
+        // One write, because other processes write there too. A line that cannot be written is
+        // lost.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
     if let Some(sink) = SINK.get() {

@@ -1,9 +1,9 @@
 //! Memory of other processes: regions, puts, gets and atomics on them, notifications, locks.
 //!
 //! An owner allocates a region ([`Port::alloc`](crate::Port::alloc)) and shares a range of it with
-//! a peer, under a name and with rights ([`Port::share`](crate::Port::share)): that is a [`Grant`],
-//! which it can revoke. The peer accepts it as a [`RemoteRegion`](crate::RemoteRegion), and then
-//! works on it without the owner's program.
+//! one peer, under a name and with rights ([`Port::share`](crate::Port::share)). That makes a
+//! [`Grant`], which the owner can revoke. The peer accepts it as a
+//! [`RemoteRegion`](crate::RemoteRegion) and then accesses the memory without the owner's program.
 //!
 //! | I want to | use |
 //! |---|---|
@@ -11,7 +11,8 @@
 //! | write or read rows of a matrix | [`Strided`] |
 //! | take data from a registered region | [`LocalSlice`] |
 //! | count, exchange, compare and swap | `Port::atomic`, `Port::fetch` |
-//! | post several operations at once | [`Batch`] |
+//! | learn of completions, and of what others write here | [`Classes`] in the options,
+//! `Port::wait_notification` |
 //! | be told of ends and arrivals | [`Classes`] in the options, `Port::wait_notification` |
 //! | exclude other processes | [`Lock`] |
 pub use crate::mem::file::Pages;

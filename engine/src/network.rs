@@ -1,8 +1,8 @@
-//! Other hosts: how they are reached, what links report, and networks that err.
+//! Links to other hosts: options, reports, and networks with faults.
 //!
-//! [`NetOptions`](crate::NetOptions) say at which addresses and with which protection a port is
-//! open to other hosts. [`LinkReport`] and [`WireReport`] tell what its links do. A [`FaultPlan`]
-//! makes a real network worse, a [`Partition`] cuts it, and a
+//! [`NetOptions`](crate::NetOptions) give the addresses at which a port is open to other hosts, and
+//! the protection of its links. [`LinkReport`] and [`WireReport`] show the state of its links. A
+//! [`FaultPlan`] adds losses and delays to a real network, a [`Partition`] cuts it, and a
 //! [`Simulation`](crate::Simulation) replaces it by one in virtual time.
 pub use crate::link::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,

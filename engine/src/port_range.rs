@@ -1,8 +1,8 @@
-//! Ports of UDP that a firewall lets pass.
+//! A range of UDP ports that a firewall lets pass.
 use std::fmt;
 use std::str::FromStr;
 
-/// Ports of UDP, as text `first-last`, or a single number.
+/// A range of UDP ports. Its text is `first-last`, or a single number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PortRange {
     first: u16,
@@ -10,12 +10,13 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// From the first one to the last one; none where that is no range, or has port 0.
+    /// The range from `first` to `last`, both included. `None` if `first` exceeds `last` or is port
+    /// 0.
     pub const fn new(first: u16, last: u16) -> Option<Self> {
         if first > 0 && first <= last { Some(Self { first, last }) } else { None }
     }
 
-    /// All of them.
+    /// All ports of the range.
     pub(super) fn all(self) -> impl Iterator<Item = u16> {
         self.first..=self.last
     }
@@ -27,7 +28,7 @@ impl fmt::Display for PortRange {
     }
 }
 
-/// The text is no range of ports.
+/// The text does not name a range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a range of UDP ports is first-last, from 1 to 65535")]
 pub struct PortRangeError;

@@ -1,18 +1,18 @@
-//! Numbers that nobody can guess.
+//! Random numbers that nobody can guess.
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use zeroize::Zeroizing;
 
-/// So many bytes come at once, and whole.
+/// The number of bytes that the system returns in one call, and completely.
 const BYTES_MAX: usize = 256;
 
-/// Fills with bytes of the system's. A generator of our own would first gather entropy, for longer
-/// than all else takes that an endpoint does to be opened.
+/// Fills the bytes from the system's generator. A generator in this process would have to gather
+/// entropy first, which takes longer than the rest of opening an endpoint.
 pub(crate) fn fill(bytes: &mut [u8]) {
     for part in bytes.chunks_mut(BYTES_MAX) {
         let got = loop {
             match getrandom(&mut *part, GetRandomFlags::empty()) {
-                // Only while the system has just been started, and has no entropy yet.
+                // Happens only shortly after the system has started, while it has no entropy.
                 Err(Errno::INTR) => (),
                 got => break got,
             }
@@ -21,7 +21,7 @@ pub(crate) fn fill(bytes: &mut [u8]) {
     }
 }
 
-/// So many new ones.
+/// An array of random bytes.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     fill(&mut bytes);
@@ -35,7 +35,7 @@ pub(crate) fn secret<const N: usize>() -> Zeroizing<String> {
     Zeroizing::new(hex(&*bytes))
 }
 
-/// These bytes in hexadecimal digits.
+/// The bytes in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! The only door to atomics: the real ones, or loom's when a model is checked.
+//! The only source of atomics: the real ones, or loom's when a model is checked.
 
 #[cfg(loom)]
 pub(crate) use self::modelled::{AtomicU64, Weak};
@@ -6,14 +6,14 @@ pub(crate) use self::modelled::{AtomicU64, Weak};
 pub(crate) use loom::sync::Mutex as ModelledMutex;
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-// What the other side's membarrier makes of it: wherever that meets the thread, either every access
-// before the compiler fence is visible to the other side, or every access after it sees what the
-// other side did before. Two full fences promise just that, and so the models have them.
+// Stands for the other side's membarrier. Either every access before the compiler fence is visible
+// to the other side, or every access after it sees what the other side did before. Two full fences
+// promise just that, so the models use those.
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::fence as compiler_fence;
-// For what lives longer than a run of a model, and orders nothing.
+// For counters that live longer than a run of a model and order nothing.
 pub(crate) use std::sync::atomic::AtomicU64 as StaticCounter;
-// A lock that models run through, where others lock nothing that a model looks at.
+// A lock that models execute; elsewhere nothing that a model checks takes it.
 #[cfg(not(loom))]
 pub(crate) use std::sync::Mutex as ModelledMutex;
 #[cfg(not(loom))]
@@ -21,21 +21,21 @@ pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence, fence,
 };
 
-/// Words that a model can break.
+/// Words whose orderings a model can weaken.
 #[cfg(loom)]
 mod modelled {
     use super::Ordering;
     use std::ops::Deref;
 
-    /// loom's word, possibly with weaker orderings than the code asks for: a model proves its worth
-    /// by failing then.
+    /// loom's word, optionally with weaker orderings than the code asks for. A model must fail with
+    /// those, which shows that it tests something.
     #[derive(Debug)]
     pub(crate) struct AtomicU64 {
         word: loom::sync::atomic::AtomicU64,
         weak: Option<Weak>,
     }
 
-    /// Which accesses of a word are relaxed, whatever the code asks for.
+    /// The accesses of a word that are relaxed in place of what the code asks for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Weak {
         Stores,
@@ -61,7 +61,7 @@ mod modelled {
         }
     }
 
-    /// The accesses that no model weakens.
+    /// Accesses that no model weakens.
     impl Deref for AtomicU64 {
         type Target = loom::sync::atomic::AtomicU64;
 

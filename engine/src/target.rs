@@ -1,8 +1,8 @@
-//! The target's engine on mediated connections: takes commands out of lanes and frames, and has
+//! The target's engine for mediated connections: takes commands from lanes and frames, and has
 //! [`ayre_proto::node::target`] perform them on the port's memory.
 //!
-//! Runs in the port's own `progress`, or in a thread of its own. A connection whose answers or
-//! notifications find no room waits, command by command, and no other connection notices.
+//! It runs within the port's `progress`, or in a thread of its own. A connection without room for
+//! answers or notifications waits with its next command, and delays no other connection.
 mod messages;
 
 use crate::mem::lane::{LaneReceiver, LaneSender};
@@ -26,11 +26,11 @@ use messages::Inlets;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Commands of one connection that are served before the next has its turn.
+/// The most commands of one connection that are served before the next connection's turn.
 // spec: PROG-4
 const BURST: usize = 32;
 
-/// One mediated connection as its target serves it.
+/// One mediated connection, at its target.
 #[derive(Debug)]
 pub(crate) struct Served {
     link: Arc<Link>,
@@ -39,23 +39,23 @@ pub(crate) struct Served {
     account: Account,
 }
 
-/// Where a peer of this host writes its commands, and reads the answers.
+/// The lanes for a peer's commands and their answers, on one host.
 #[derive(Debug)]
 struct Lanes {
     requests: LaneReceiver,
     responses: LaneSender,
 }
 
-/// How far a peer's commands have come, and the words in which the peer is told.
+/// The progress of a peer's commands, and the words that show it to the peer.
 #[derive(Debug)]
 struct Account {
     target: Target,
-    /// Tells the initiator how many commands were executed.
+    /// Shows the initiator how many commands were executed.
     done: Word,
-    /// What the program has taken of the notifications raised for this peer.
+    /// How many of the notifications raised for this peer the program has taken.
     taken: Arc<AtomicU64>,
-    /// Tells the initiator how many notifications are no more.
-    gone: Word,
+    /// Shows the initiator how many notifications were taken.
+    noted: Word,
 }
 
 impl Served {
@@ -70,20 +70,20 @@ impl Served {
         Self { lanes: Some(lanes), ..Self::carried(peer, link, inward, taken) }
     }
 
-    /// A peer of another host.
+    /// A connection with a peer of another host.
     pub(crate) fn carried(
         peer: PeerId,
         link: Arc<Link>,
         inward: &Direction,
         taken: Arc<AtomicU64>,
     ) -> Self {
-        let (done, gone) = (inward.control(Control::Done), inward.control(Control::Noted));
-        let account = Account { target: Target::new(peer), done, taken, gone };
+        let (done, noted) = (inward.control(Control::Done), inward.control(Control::Noted));
+        let account = Account { target: Target::new(peer), done, taken, noted };
         Self { link, lanes: None, account }
     }
 }
 
-/// Through lanes.
+/// The replies and notifications of a connection with lanes.
 struct OverLanes<'a> {
     lanes: &'a mut Lanes,
     staging: &'a mut [u8; RECORD_MAX],
@@ -133,28 +133,28 @@ impl Exchange for OverLanes<'_> {
     }
 }
 
-/// A port's regions and translation table, and the mediated connections that reach them.
+/// A port's regions and translation table, and the mediated connections that use them.
 #[derive(Debug)]
 pub(crate) struct Responder {
     pub(crate) table: Table,
     /// Registered memory, by region number.
     pub(crate) regions: Vec<Option<Arc<Mapping>>>,
-    /// Ways into depots, by the slots of their keys.
+    /// Inlets into depots, by the slots of their keys.
     inlets: Inlets,
-    /// By peer number.
+    /// The connections by peer number.
     served: Vec<Option<Served>>,
     news: News,
-    /// On the way between a lane and a region, to whose bytes no reference may point.
+    /// A copy of bytes on the way between a lane and a region, to which no reference may point.
     staging: Box<[u8; RECORD_MAX]>,
 }
 
-/// What the port has not heard of yet.
+/// The news that the port has not taken yet.
 #[derive(Debug)]
 struct News {
-    /// On their way to the port's notification queue; bounded by the initiators' credits.
+    /// Notifications for the port's queue; the initiators' credits bound their number.
     notes: VecDeque<Packed>,
     malformed: Vec<PeerId>,
-    /// Whether there is any: changed under the responder's lock, read without it.
+    /// Whether there is news: changed under the responder's lock, read without it.
     any: Arc<AtomicBool>,
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn lock(responder: &Mutex<Responder>) -> MutexGuard<'_, Responder> {
 }
 
 impl Responder {
-    /// `any_news` tells the port, without a lock, whether [`Responder::tell`] has anything.
+    /// `any_news` shows the port, without a lock, whether [`Responder::tell`] has anything.
     pub(crate) fn new(any_news: Arc<AtomicBool>) -> Self {
         Self {
             table: Table::new(TABLE_SLOTS),
@@ -192,7 +192,8 @@ impl Responder {
         self.news.malformed.retain(|malformed| *malformed != peer);
     }
 
-    /// Performs what a peer has posted, as far as its answers find room, before it is removed.
+    /// Performs the commands that a peer has posted, as far as there is room for its answers,
+    /// before the peer is removed.
     // spec: LIFE-12
     pub(crate) fn serve_out(&mut self, peer: PeerId) {
         let Self { table, regions, inlets, served, news, staging } = self;
@@ -209,11 +210,11 @@ impl Responder {
         account.publish();
     }
 
-    /// Performs the command that a carrier has brought on a connection, with so many bytes of data.
-    /// False where it finds no room for its answer now, or the connection is not served.
+    /// Performs a command that a carrier has brought on a connection, with `len` bytes of data.
+    /// False where there is no room for its answer now, or the connection is not served.
     ///
     /// # Errors
-    /// [`Malformed`] where no correct peer writes that.
+    /// [`Malformed`] where no correct peer sends this.
     pub(crate) fn perform(
         &mut self,
         (peer, link): (PeerId, &Arc<Link>),
@@ -223,7 +224,7 @@ impl Responder {
         let Self { table, regions, inlets, served, news, .. } = self;
         let Some(Some(served)) = served.get_mut(peer.index()) else { return Ok(false) };
         if !Arc::ptr_eq(&served.link, link) {
-            // The number belongs to another connection now, or still.
+            // The number belongs to another connection now.
             return Ok(false);
         }
         let mut reach = Reach { regions, inlets, news };
@@ -234,9 +235,8 @@ impl Responder {
         Ok(performed)
     }
 
-    /// Puts the data of a put in place, whose turn has not come. Nothing else of the command
-    /// happens before that, and then all is checked anew. False, and nothing has changed, where it
-    /// is no put or would be a fault.
+    /// Writes the data of a put before its turn. The command has no other effect until its turn,
+    /// and is then checked anew. False, without effect, where it is no put or would fault.
     // spec: WIRE-13
     pub(crate) fn place(
         &mut self,
@@ -252,9 +252,8 @@ impl Responder {
         Arc::ptr_eq(own, link) && account.target.place(command, table, &mut resources)
     }
 
-    /// Moves new notifications to the port's queue, whose room is bounded by the credit that each
-    /// initiator has. Returns the peers that wrote what no correct peer writes; they are served no
-    /// more.
+    /// Moves new notifications to the port's queue, whose room the initiators' credits guarantee.
+    /// Returns the peers that have sent something malformed, which are not served any more.
     pub(crate) fn tell(&mut self, notes: &mut Notes) -> Vec<PeerId> {
         // Relaxed: under the lock, as all changes are.
         if !self.news.any.load(Ordering::Relaxed) {
@@ -265,7 +264,7 @@ impl Responder {
         std::mem::take(&mut self.news.malformed)
     }
 
-    /// Serves what has arrived from any peer. Returns whether there was anything.
+    /// Serves the commands that have arrived from any peer. Returns whether there were any.
     // spec: PROG-2
     pub(crate) fn serve_all(&mut self) -> bool {
         let mut any = false;
@@ -275,8 +274,8 @@ impl Responder {
         any | self.waits_for_depot()
     }
 
-    /// Serves what has arrived from the peer of a number, as far as its turn goes. Returns whether
-    /// there was anything.
+    /// Serves the commands that have arrived from the peer of a number, at most one burst. Returns
+    /// whether there were any.
     // spec: PROG-2, PROG-4
     #[inline(always)]
     pub(crate) fn serve(&mut self, index: usize) -> bool {
@@ -308,7 +307,7 @@ impl Responder {
 impl News {
     fn add_note(&mut self, notification: Notification) {
         self.notes.push_back(notification.pack());
-        // Relaxed: whoever reads it takes the lock next. One who knows by DONE-A1 that the command
+        // Relaxed: its reader takes the lock next. A reader that knows by DONE-A1 that the command
         // was executed also sees the flag, which precedes DONE-R1.
         self.any.store(true, Ordering::Relaxed);
     }
@@ -316,12 +315,12 @@ impl News {
     #[cold]
     fn add_malformed(&mut self, peer: PeerId) {
         self.malformed.push(peer);
-        // Relaxed: as above.
+        // Relaxed: its reader takes the lock next.
         self.any.store(true, Ordering::Relaxed);
     }
 }
 
-/// What commands of all peers reach.
+/// The port's state that commands of all peers use.
 struct Reach<'a> {
     regions: &'a [Option<Arc<Mapping>>],
     inlets: &'a mut Inlets,
@@ -361,7 +360,7 @@ impl Account {
         self.done.store(self.target.executed(), Ordering::Release);
     }
 
-    /// The program here takes others meanwhile: the higher count is the later one.
+    /// The program takes others at the same time: the higher count is the later one.
     // spec: DEP-27
     #[cold]
     fn give_back_spared(&mut self) {
@@ -369,7 +368,7 @@ impl Account {
         // Relaxed: as the program's.
         let taken = self.taken.fetch_add(spared, Ordering::Relaxed) + spared;
         // NOTE-R1: what we check is told before.
-        self.gone.fetch_max(taken, Ordering::Release);
+        self.noted.fetch_max(taken, Ordering::Release);
     }
 
     /// Serves the command at the head of the lane.
@@ -400,10 +399,10 @@ fn memory<'a>(regions: &'a [Option<Arc<Mapping>>], extent: &Extent) -> &'a Arc<M
     region.expect("a live key's region is registered")
 }
 
-/// What commands of one peer reach.
+/// The state that commands of one peer use.
 struct PeerReach<'a, 'b> {
     reach: &'a mut Reach<'b>,
-    /// Notifications of this peer that the program has taken.
+    /// The number of notifications of this peer that the program has taken.
     taken: &'a AtomicU64,
 }
 

@@ -1,14 +1,14 @@
-//! Files that a user has written and names in a variable.
+//! Text files that a user has written and named in a variable.
 use crate::sys::descriptor;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// More than anybody writes.
+/// The largest file that is read.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The text of a file. What would be waited for, such as a pipe, or has no end, is an error.
+/// Returns the text of a file. A pipe, a device and a file without an end are errors.
 // spec: LIFE-30
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     if !about.is_file() {
         return Err(io::Error::other("it is no ordinary file"));
     }
-    // In one piece: of a key no copies stay behind.
+    // Allocated at once, so that growing leaves no copies of a key behind.
     let mut text = String::with_capacity(about.len().min(BYTES_MAX) as usize + 1);
     if file.take(BYTES_MAX + 1).read_to_string(&mut text)? as u64 > BYTES_MAX {
         return Err(io::Error::other("it has more than 1 MiB"));

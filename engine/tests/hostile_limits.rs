@@ -334,14 +334,14 @@ fn silent_callers_do_not_block_an_accept() {
     let _alone = alone();
     let mut world = World::new(Mode::Direct, "many-silent");
     let silent: Vec<_> = (0..200).map(|_| connect_to(&world.path)).collect();
-    // The victim does not wait at all; who has knocked by then is heard.
+    // The victim does not wait at all; a peer that has connected by then is heard.
     world.attacker(false);
     drop(silent);
     world.honest_round();
 }
 
 /// Strangers of all kinds, as fast as they can: silent, gone at once, with the wrong words.
-fn knock(path: &Path, over: &AtomicBool) {
+fn connect_and_misbehave(path: &Path, over: &AtomicBool) {
     let address = SocketAddrUnix::new(path).expect("an address");
     let mut last = VecDeque::new();
     for turn in 0_u64.. {
@@ -361,7 +361,7 @@ fn knock(path: &Path, over: &AtomicBool) {
 
 // spec: LIFE-9
 #[test]
-fn strangers_that_keep_coming_do_not_make_accept_wait() {
+fn callers_that_keep_coming_do_not_make_accept_wait() {
     let _alone = alone();
     let path = world::socket_path("strangers");
     for timeout in [0, 20].map(Duration::from_millis) {
@@ -370,14 +370,14 @@ fn strangers_that_keep_coming_do_not_make_accept_wait() {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..6 {
-                scope.spawn(|| knock(&path, &over));
+                scope.spawn(|| connect_and_misbehave(&path, &over));
             }
             for _ in 0..20 {
                 let accepted = victim.accept();
                 assert!(matches!(accepted, Err(SetupError::TimedOut(_))), "{accepted:?}");
             }
             over.store(true, Ordering::Relaxed);
-            // Ends the calls of those who wait for room to knock.
+            // Ends the calls of those who wait for room to connect.
             drop(victim);
         });
     }

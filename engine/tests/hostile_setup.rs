@@ -113,7 +113,7 @@ fn wrong_files(len: u64) -> Vec<OwnedFd> {
 
 // spec: LIFE-9
 #[test]
-fn silent_or_departing_strangers_do_not_delay_the_port() {
+fn silent_or_departing_callers_do_not_delay_the_port() {
     for mode in MODES {
         let mut world = World::new(mode, "silence");
         let silent = connect_to(&world.path);

@@ -276,12 +276,12 @@ fn name_on(card: &str) -> String {
 /// Kills a rank, after which nobody listens at its name.
 fn kill_at(rank: &mut Process, name: &str) {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
-    let knock = || {
+    let try_connect = || {
         let kind = SocketType::SEQPACKET;
         let socket = rustix::net::socket(AddressFamily::UNIX, kind, None).unwrap();
         rustix::net::connect(&socket, &address)
     };
-    assert_eq!(knock(), Ok(()), "it listens before it tells where");
+    assert_eq!(try_connect(), Ok(()), "it listens before it tells where");
     rank.kill();
-    assert_eq!(knock(), Err(rustix::io::Errno::CONNREFUSED));
+    assert_eq!(try_connect(), Err(rustix::io::Errno::CONNREFUSED));
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::tables::{Tables, again, number};
 
 /// How long a port may take to answer; its keeper looks several times in that time.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What programs read.
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ pub(super) fn text(is_json: bool) -> Result<String> {
 
 /// All ports of this user that are open to other hosts.
 pub(crate) fn look() -> Result<WireReports> {
-    Ok(wire_reports(PATIENCE)?)
+    Ok(wire_reports(TIMEOUT)?)
 }
 
 /// What is to be said besides the links.

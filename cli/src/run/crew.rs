@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
+use super::orphans::Orphans;
 use super::output::Output;
 use super::ranks::{Ranks, Reaped};
-use super::strays::Strays;
 
 /// What has ended.
 pub(super) enum Ended {
@@ -73,7 +73,7 @@ pub(super) trait Crew {
 
 /// How much the ranks have been told.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Signalled {
     Nothing,
     End,
     Killed,
@@ -82,33 +82,33 @@ enum Told {
 /// Ranks of this machine, which are children of this process.
 pub(super) struct Local {
     ranks: Ranks,
-    strays: Strays,
+    orphans: Orphans,
     output: Option<Output>,
-    told: Told,
+    signalled: Signalled,
     /// There may be processes that have been left behind since they were looked for.
-    may_have_strays: bool,
+    may_have_orphans: bool,
 }
 
 impl Local {
-    pub(super) fn new(ranks: Ranks, strays: Strays, output: Option<Output>) -> Self {
-        Self { ranks, strays, output, told: Told::Nothing, may_have_strays: false }
+    pub(super) fn new(ranks: Ranks, orphans: Orphans, output: Option<Output>) -> Self {
+        Self { ranks, orphans, output, signalled: Signalled::Nothing, may_have_orphans: false }
     }
 }
 
 impl Crew for Local {
     fn next_end(&mut self) -> Result<Option<Ended>> {
         while let Some(reaped) = self.ranks.reap().context("reaping a rank")? {
-            self.may_have_strays = true;
+            self.may_have_orphans = true;
             match reaped {
                 Reaped::Rank(rank, status) => return Ok(Some(Ended::Rank(rank, status))),
-                Reaped::Stray(process) => self.strays.reaped(process),
+                Reaped::Stray(process) => self.orphans.reaped(process),
             }
         }
-        if std::mem::take(&mut self.may_have_strays) {
-            match self.told {
-                Told::Nothing => {}
-                Told::End => self.strays.end_new(&self.ranks),
-                Told::Killed => self.strays.kill(&self.ranks),
+        if std::mem::take(&mut self.may_have_orphans) {
+            match self.signalled {
+                Signalled::Nothing => {}
+                Signalled::End => self.orphans.end_new(&self.ranks),
+                Signalled::Killed => self.orphans.kill(&self.ranks),
             }
         }
         Ok(None)
@@ -119,7 +119,7 @@ impl Crew for Local {
     }
 
     fn is_deserted(&self) -> bool {
-        self.ranks.is_empty() && self.strays.is_empty()
+        self.ranks.is_empty() && self.orphans.is_empty()
     }
 
     fn is_finished(&mut self) -> bool {
@@ -141,15 +141,15 @@ impl Crew for Local {
     }
 
     fn end(&mut self, by: Option<Signal>) {
-        self.told = Told::End;
-        self.may_have_strays = true;
+        self.signalled = Signalled::End;
+        self.may_have_orphans = true;
         by.into_iter().chain([Signal::CONT]).for_each(|signal| self.ranks.signal(signal));
     }
 
     fn kill(&mut self) {
-        self.told = Told::Killed;
+        self.signalled = Signalled::Killed;
         self.ranks.signal(Signal::KILL);
-        self.strays.kill(&self.ranks);
+        self.orphans.kill(&self.ranks);
     }
 
     fn give_up(&mut self) {

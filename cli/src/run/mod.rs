@@ -2,17 +2,18 @@
 //! stays until all have ended.
 //!
 //! The launcher is one loop over readable events ([`job`]); with `--prefix` a second thread relays
-//! the ranks' output ([`output`]), so that a reader that is slow never delays a signal. A job that
-//! fails takes along what its ranks have started ([`strays`]); one that succeeds leaves it running.
+//! the ranks' output ([`output`]), so that a slow reader never delays a signal. A job that
+//! fails also ends the processes that its ranks have started ([`orphans`]); after a success they go
+//! on.
 
 mod bind;
 mod crew;
 mod directory;
 mod hosts;
 mod job;
+mod orphans;
 mod output;
 mod ranks;
-mod strays;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -28,9 +29,9 @@ use self::crew::Local;
 use self::directory::JobDirectory;
 pub(crate) use self::hosts::serve;
 use self::job::{Job, JobSignals};
+use self::orphans::Orphans;
 use self::output::{Output, Own};
 use self::ranks::{Ranks, Relay, Share};
-use self::strays::Strays;
 
 /// What `ayre run` takes.
 #[derive(clap::Args)]
@@ -133,7 +134,7 @@ fn run_here(args: &Args, ranks: u16) -> Result<ExitCode> {
     }
     crate::sys::keep_child_status();
     let signals = JobSignals::block().context("setting up signal handling")?;
-    let strays = Strays::inherit();
+    let orphans = Orphans::inherit();
     // Declared before the ranks, so that it is removed after they have ended.
     let directory = JobDirectory::create(ranks.into())?;
     let share = args.share(ranks);
@@ -145,7 +146,7 @@ fn run_here(args: &Args, ranks: u16) -> Result<ExitCode> {
         }
     };
     let output = if args.prefix { Some(Output::relay(streams, Own)?) } else { None };
-    let code = Job::new(args, signals, Local::new(ranks, strays, output)).run()?;
+    let code = Job::new(args, signals, Local::new(ranks, orphans, output)).run()?;
     Ok(ExitCode::from(code))
 }
 

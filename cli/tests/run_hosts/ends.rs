@@ -31,7 +31,7 @@ fn a_failed_job_kills_leftover_processes_on_all_hosts() {
         wait";
     let script = script.replace("read go <go", "mkfifo go.new; mv go.new go; read go <go");
     let mut job = Running::start(hosts.launcher(&["--hosts", "a,b,c"], &script));
-    let strays = job.processes(3);
+    let orphans = job.processes(3);
     let go = loop {
         let folders = fs::read_dir(hosts.base.join("b")).unwrap();
         if let Some(go) =
@@ -43,7 +43,7 @@ fn a_failed_job_kills_leftover_processes_on_all_hosts() {
     fs::write(go, "now\n").unwrap();
     let output = job.end();
     assert_eq!(output.status.code(), Some(6));
-    strays.iter().flatten().for_each(|(_, process)| assert_ends(process));
+    orphans.iter().flatten().for_each(|(_, process)| assert_ends(process));
     hosts.assert_nothing_left();
 }
 

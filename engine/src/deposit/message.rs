@@ -1,8 +1,8 @@
-//! A message as its sender makes it.
+//! Deposit messages at their sender.
 use crate::error::Fault;
 use ayre_proto::deposit::{DATA_MAX, DepositMessage, Form, Instruction, Mask};
 
-/// A message to be deposited: what it asks for, its operand, its data.
+/// A deposit message: the instruction that it enters or carries, an operand, and data.
 #[derive(Clone, Copy, Debug)]
 pub struct Deposit<'a> {
     form: Form,
@@ -25,7 +25,8 @@ impl<'a> Deposit<'a> {
         Self { form: Form::Carried(instruction), operand: 0, mask: Mask::ALL, data: &[] }
     }
 
-    /// Registers that a stored instruction leaves to the message: 0 is the first of the inlet's.
+    /// Sets the registers that a stored instruction leaves to the message: 0 is the first of the
+    /// inlet's.
     #[inline(always)]
     pub const fn registers(mut self, numbers: [u8; 3]) -> Self {
         if let Form::Pointer { registers, .. } = &mut self.form {
@@ -34,21 +35,22 @@ impl<'a> Deposit<'a> {
         self
     }
 
-    /// The operand; 0 where nothing is said.
+    /// Sets the operand, which is 0 otherwise.
     #[inline(always)]
     pub const fn operand(mut self, operand: u64) -> Self {
         self.operand = operand;
         self
     }
 
-    /// What is written: up to 1024 bytes.
+    /// Sets the data to write: up to 1024 bytes.
     #[inline(always)]
     pub const fn data(mut self, data: &'a [u8]) -> Self {
         self.data = data;
         self
     }
 
-    /// Which words of the data are written, or of what is wanted read.
+    /// Selects, by a bit for each, the words of the data that are written, or the words that are
+    /// read.
     // spec: DEP-12
     #[inline(always)]
     pub const fn mask(mut self, words: u64) -> Self {
@@ -65,7 +67,7 @@ impl<'a> Deposit<'a> {
         !self.data.is_empty()
     }
 
-    /// As a reply, which brings the data of an answer.
+    /// The form of a reply, which brings the data of an answer.
     pub(super) fn reply(&self, len: usize) -> Result<DepositMessage, Fault> {
         let Self { form, operand, mask, .. } = *self;
         let brings = len > 0;
@@ -74,7 +76,7 @@ impl<'a> Deposit<'a> {
         Ok(message)
     }
 
-    /// As it travels; `wanted` bytes are to come back.
+    /// The message in the form in which it travels; it asks for `wanted` bytes.
     #[inline(always)]
     pub(super) fn message(&self, wanted: usize, asks: bool) -> Result<DepositMessage, Fault> {
         let Self { form, operand, mask, data } = *self;

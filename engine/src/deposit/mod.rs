@@ -55,11 +55,11 @@ use ayre_proto::deposit::message::Posted;
 use ayre_proto::fault::Fault;
 use ayre_proto::units::Key;
 
-/// Reads the words of a message, as they stand in a capture: the inlet's key, the epoch, and what
-/// it says.
+/// Parses the words of a message, as a capture shows them: returns the inlet's key, the epoch, and
+/// the message.
 ///
 /// # Errors
-/// [`Fault::Malformed`] where these are no message's.
+/// [`Fault::Malformed`] where the words are no deposit message.
 pub fn read_message(words: &[u64; COMMAND_BYTES / 8]) -> Result<(Key, u8, DepositMessage), Fault> {
     let Posted { key, epoch, message, .. } = Posted::parse(words, Posted::brought(words))?;
     Ok((key, epoch, message))

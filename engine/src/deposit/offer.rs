@@ -1,4 +1,4 @@
-//! Handing inlets over, and taking them back.
+//! Sharing and revoking inlets.
 use super::owner::{Depot, Inlet};
 use super::post::RemoteInlet;
 use crate::depot::served::Served;
@@ -18,7 +18,7 @@ use rustix::fd::AsFd;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What an inlet allows, besides the memory that it leads to.
+/// The options of an inlet: what its holder may do, besides the range of memory.
 // spec: DEP-2
 #[derive(Clone, Debug)]
 pub struct InletOptions {
@@ -30,8 +30,8 @@ pub struct InletOptions {
 }
 
 impl InletOptions {
-    /// Nothing but stored instructions that write: no register can be named, no instruction
-    /// carried.
+    /// Options that allow only stored instructions that write: messages can name no registers and
+    /// carry no instructions.
     pub const fn new() -> Self {
         Self {
             rights: Rights::WRITE,
@@ -42,33 +42,34 @@ impl InletOptions {
         }
     }
 
-    /// Of [`Rights::READ`] and [`Rights::WRITE`] for memory, [`Rights::PROGRAM`] to carry
-    /// instructions, [`Rights::NOTIFY`] for those to notify. Others mean nothing here.
+    /// Sets the rights: [`Rights::READ`] and [`Rights::WRITE`] for memory, [`Rights::PROGRAM`] to
+    /// carry instructions, [`Rights::NOTIFY`] for instructions to notify. Other rights have no
+    /// meaning here.
     pub const fn rights(mut self, rights: Rights) -> Self {
         self.rights = rights;
         self
     }
 
-    /// Registers that messages can name: 0 is the first of these.
+    /// Sets the registers that messages can name: 0 names the first of these.
     pub const fn registers(mut self, window: Range<u16>) -> Self {
         self.registers = part(&window);
         self
     }
 
-    /// Stored instructions at which messages can enter: 0 is the first of these.
+    /// Sets the stored instructions that messages can enter: 0 names the first of these.
     pub const fn entries(mut self, window: Range<u16>) -> Self {
         self.entries = part(&window);
         self
     }
 
-    /// Most bytes of data of a message; 1024 where nothing else is said.
+    /// Sets the most bytes of data in a message; 1024 otherwise.
     pub const fn longest(mut self, bytes: u16) -> Self {
         self.longest = bytes;
         self
     }
 
-    /// The inlet stops at a message that faults and holds it, until its owner decides. Without, the
-    /// fault is its sender's, and the inlet goes on.
+    /// Has the inlet stop at a message that faults and hold it, until its owner decides. Otherwise
+    /// the sender gets the fault, and the inlet goes on.
     // spec: DEP-19
     pub const fn holds(mut self) -> Self {
         self.holds = true;
@@ -87,22 +88,22 @@ const fn part(window: &Range<u16>) -> Window {
 }
 
 impl Port {
-    /// Makes a depot: 256 registers, all 0, and room for 256 instructions.
+    /// Creates a depot: 256 registers, all 0, and room for 256 instructions. Does not block.
     ///
     /// # Errors
-    /// [`SetupError::Os`].
+    /// [`SetupError::Os`] where the system refuses the memory.
     // spec: DEP-1
     pub fn create_depot(&mut self) -> Result<Depot, SetupError> {
         Depot::new(self.identity)
     }
 
-    /// Lets a peer deposit into a part of a region, through a depot, under a name; the peer takes
+    /// Lets a peer deposit into a part of a region, through a depot, under a name; the peer accepts
     /// the inlet with [`Port::accept_inlet`]. On a direct connection the peer maps the region and
-    /// the depot, and carries its messages out itself.
+    /// the depot, and executes its messages itself.
     ///
     /// # Errors
-    /// As [`Port::share`]; [`SetupError::Invalid`] for another port's depot, or windows beyond it;
-    /// [`SetupError::Exhausted`] where it has 64 inlets.
+    /// As [`Port::share`]; [`SetupError::Invalid`] for another port's depot, or for registers or
+    /// entries beyond it; [`SetupError::Exhausted`] where the depot has 64 inlets.
     // spec: DEP-2
     pub fn share_inlet(
         &mut self,
@@ -146,7 +147,8 @@ impl Port {
         Ok(inlet)
     }
 
-    /// Takes the inlet that `peer` hands over under `name`, waiting for it.
+    /// Accepts the inlet that `peer` shares under `name`. Blocks until it arrives, at most for the
+    /// set-up time.
     ///
     /// # Errors
     /// As [`Port::accept_region`].
@@ -159,8 +161,8 @@ impl Port {
         }
         let direct = match self.connection(peer)?.mode() {
             Mode::Mediated => None,
-            Mode::Direct if peer == self.id => Some(self.own_ends(&packet, key)?),
-            Mode::Direct => Some(foreign_ends(packet, key)?),
+            Mode::Direct if peer == self.id => Some(self.own_access(&packet, key)?),
+            Mode::Direct => Some(mapped_access(packet, key)?),
         };
         let connection = self.connection(peer)?;
         let generation = connection.link.page.generation(key.slot);
@@ -168,9 +170,10 @@ impl Port {
         Ok(RemoteInlet::new((peer, connection.identity), (key, number), range, direct))
     }
 
-    /// Ends an inlet, as [`Port::revoke`] ends a capability: when this returns, nothing that was
-    /// posted over it changes memory or registers any more. Where its holder was inside and did not
-    /// come out, all inlets of the depot end.
+    /// Revokes an inlet, as [`Port::revoke`] does a capability: when this returns, no message over
+    /// it changes memory or registers any more. If its holder was executing a message and did not
+    /// finish within the grace, all inlets of the depot are revoked. Blocks as [`Port::revoke`]
+    /// does.
     ///
     /// # Errors
     /// As [`Port::revoke`].
@@ -209,8 +212,8 @@ impl Port {
         Ok(number)
     }
 
-    /// Closes the inlet of a key that ends, if it has one: its number is free for another, and a
-    /// message that comes later finds no inlet, whatever its key.
+    /// Closes the inlet of a key that becomes invalid, if it has one. Its number is free for
+    /// another one, and later messages with the key find no inlet.
     pub(crate) fn close_inlet(&mut self, key: Key) {
         for connection in self.peers.iter_mut() {
             connection.executor.revoke_replies(key);
@@ -225,8 +228,8 @@ impl Port {
         debug_assert!(self.responder().inlet(key).is_none(), "a key that has ended has no inlet");
     }
 
-    /// What a loopback's inlet leads to.
-    fn own_ends(&self, packet: &Packet, key: Key) -> Result<Ends, SetupError> {
+    /// The memory and the depot of a loopback's inlet.
+    fn own_access(&self, packet: &Packet, key: Key) -> Result<DirectAccess, SetupError> {
         let responder = self.responder();
         let region = usize::from((packet.words[2] >> 32) as u16);
         let memory = responder.regions.get(region).cloned().flatten().ok_or(Fault::StaleKey)?;
@@ -236,8 +239,8 @@ impl Port {
         Ok((memory, Arc::new(depot)))
     }
 
-    /// A key for a part of a region that admits nothing by itself: what an inlet allows, the depot
-    /// says.
+    /// A key for a part of a region that allows nothing by itself: the depot holds the rights of
+    /// the inlet.
     fn grant_part(
         &mut self,
         peer: PeerId,
@@ -263,7 +266,7 @@ impl Port {
     }
 }
 
-type Ends = (Arc<Mapping>, Arc<DepotMemory>);
+type DirectAccess = (Arc<Mapping>, Arc<DepotMemory>);
 
 fn rules(options: &InletOptions, range: &Range<usize>) -> Result<InletRules, SetupError> {
     let InletOptions { rights, registers, entries, longest, holds } = *options;
@@ -284,9 +287,9 @@ fn key_of(packet: &Packet) -> Key {
     Key { slot: packet.words[1] as u16, generation: packet.words[2] as u32 }
 }
 
-/// Maps what a peer handed over, and checks it against itself.
+/// Maps the memory and the depot that a peer has handed over, and checks their consistency.
 // spec: ERR-7
-fn foreign_ends(packet: Packet, key: Key) -> Result<Ends, SetupError> {
+fn mapped_access(packet: Packet, key: Key) -> Result<DirectAccess, SetupError> {
     let [_, _, _, base, len, mapped, stores] = packet.words;
     let mapped_len = usize::try_from(mapped).map_err(|_| SetupError::Protocol("region length"))?;
     if base.checked_add(len).is_none_or(|end| end > mapped) || !base.is_multiple_of(8) {

@@ -1,6 +1,6 @@
 //! A depot at its owner.
 use crate::depot::carry::DepotEnd;
-use crate::depot::memo::Memo;
+use crate::depot::instruction_cache::InstructionCache;
 use crate::error::{Busy, Fault, SetupError, Status};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
 use crate::mem::region::Region;
@@ -14,11 +14,11 @@ use ayre_proto::units::{Key, PeerId};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Registers and instructions that deposit messages find here. Cheap to clone; clones name the
-/// same one.
+/// A depot: registers and stored instructions for deposit messages. Cheap to clone; all clones
+/// refer to the same depot.
 ///
-/// Its owner reads and changes it at any time, between messages. Each call that changes something
-/// is [`Busy::DepotLocked`] where somebody has been inside for long.
+/// Its owner can read and change it at any time, between messages. Calls that change it return
+/// [`Busy::DepotLocked`] where a message or another call has held it for long.
 // spec: DEP-1
 #[derive(Clone, Debug)]
 pub struct Depot {
@@ -29,28 +29,28 @@ pub struct Depot {
 /// A message at which an inlet has stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldMessage {
-    /// What is wrong with it.
+    /// The fault of the message.
     pub cause: Fault,
-    /// What it says.
+    /// Its contents.
     pub message: DepositMessage,
-    /// The user's, of its sender.
+    /// The tag that its sender gave it.
     pub tag: u32,
-    /// The user's, of its sender.
+    /// The value that its sender gave it.
     pub value: u64,
-    /// What it brings.
+    /// Its data.
     pub data: Vec<u8>,
 }
 
-/// One peer's way into a depot, at its owner.
+/// One peer's access to a depot, at the depot's owner.
 ///
-/// Dropping it ends nothing, as with a [`Grant`]: the peer keeps its way in, and the depot has one
-/// place less, until its region is deregistered or its peer disconnected.
+/// Dropping it does not revoke the access, as with a [`Grant`]. The inlet exists, and counts for
+/// the depot's limit, until its region is deregistered or its peer disconnected.
 #[derive(Debug)]
 pub struct Inlet {
     grant: Grant,
     depot: Depot,
     number: u8,
-    /// First byte in the region, and bytes.
+    /// The first byte in the region, and the number of bytes.
     range: (u64, u64),
 }
 
@@ -59,7 +59,7 @@ impl Depot {
         Ok(Self { memory: Arc::new(DepotMemory::new()?), port })
     }
 
-    /// Whether it was made by this port.
+    /// Whether this port has made it.
     pub(super) fn is_of(&self, port: u64) -> bool {
         self.port == port
     }
@@ -72,7 +72,8 @@ impl Depot {
         self.memory.enter(Holder::OWNER).ok_or(Busy::DepotLocked)
     }
 
-    /// A register as it is now. What the message that wrote it has put into memory is visible.
+    /// The present value of a register. All memory that the message which set it has written is
+    /// visible.
     pub fn register(&self, index: u8) -> u64 {
         self.memory.peek(index)
     }
@@ -80,16 +81,16 @@ impl Depot {
     /// Sets a register.
     ///
     /// # Errors
-    /// [`Busy::DepotLocked`].
+    /// [`Busy::DepotLocked`]: try again.
     pub fn set_register(&self, index: u8, value: u64) -> Result<(), Busy> {
         self.enter()?.commit(&[(index, value)]);
         Ok(())
     }
 
-    /// Says what messages may do with registers that they name.
+    /// Sets what messages may do with registers that they name.
     ///
     /// # Errors
-    /// [`Busy::DepotLocked`].
+    /// [`Busy::DepotLocked`]: try again.
     // spec: DEP-15
     pub fn protect(
         &self,
@@ -101,11 +102,11 @@ impl Depot {
         Ok(())
     }
 
-    /// Stores instructions, one behind the other, from a place on.
+    /// Stores consecutive instructions, the first one at place `at`.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] where they leave the depot's places; [`SetupError::Exhausted`] where
-    /// somebody has been inside for long.
+    /// [`SetupError::Invalid`] where they do not fit the depot's places; [`SetupError::Exhausted`]
+    /// where the depot was locked for long.
     pub fn store(&self, at: u8, instructions: &[Stored]) -> Result<(), SetupError> {
         if usize::from(at) + instructions.len() > INSTRUCTIONS {
             return Err(SetupError::invalid("a depot has 256 places for instructions"));
@@ -118,21 +119,21 @@ impl Depot {
         Ok(())
     }
 
-    /// Empties places of instructions.
+    /// Removes the instructions at these places.
     ///
     /// # Errors
-    /// [`Busy::DepotLocked`].
+    /// [`Busy::DepotLocked`]: try again.
     pub fn erase(&self, places: RangeInclusive<u8>) -> Result<(), Busy> {
         let inside = self.enter()?;
         places.for_each(|index| inside.store(index, None));
         Ok(())
     }
 
-    /// Keeps all messages out until the value is dropped: registers and memory stay as one message
-    /// has left them and no other has begun to change them.
+    /// Keeps all messages out until the value is dropped: registers and memory stay as the last
+    /// message has left them.
     ///
     /// # Errors
-    /// [`Busy::DepotLocked`], also where it is frozen already.
+    /// [`Busy::DepotLocked`]: try again. Also where the depot is frozen already.
     // spec: DEP-24
     pub fn freeze(&self) -> Result<Frozen<'_>, Busy> {
         let inside = self.memory.enter(Holder::FROZEN).ok_or(Busy::DepotLocked)?;
@@ -140,14 +141,14 @@ impl Depot {
     }
 }
 
-/// A depot that no message changes.
+/// A depot that is frozen: no message changes it.
 #[derive(Debug)]
 pub struct Frozen<'a> {
     inside: Inside<'a>,
 }
 
 impl Frozen<'_> {
-    /// A register.
+    /// The value of a register.
     pub fn register(&self, index: u8) -> u64 {
         self.inside.register(index)
     }
@@ -159,17 +160,17 @@ impl Frozen<'_> {
 }
 
 impl Inlet {
-    /// Who holds it.
+    /// The peer that holds the inlet.
     pub fn peer(&self) -> PeerId {
         self.grant.peer()
     }
 
-    /// Its key.
+    /// The key of the inlet.
     pub fn key(&self) -> Key {
         self.grant.key()
     }
 
-    /// An inlet that has not carried anything yet: it runs.
+    /// A new inlet, which runs.
     pub(super) fn open(
         grant: Grant,
         depot: &Depot,
@@ -185,7 +186,7 @@ impl Inlet {
         Ok(inlet)
     }
 
-    /// What is left when it ends.
+    /// The grant and the depot, for its revocation.
     pub(super) fn into_parts(self) -> (Grant, Depot) {
         (self.grant, self.depot)
     }
@@ -198,7 +199,7 @@ impl Inlet {
         self.number
     }
 
-    /// First byte in the region, and bytes.
+    /// The first byte in the region, and the number of bytes.
     pub(super) const fn range(&self) -> (u64, u64) {
         self.range
     }
@@ -207,15 +208,15 @@ impl Inlet {
         self.grant.region()
     }
 
-    fn end<'a>(&'a self, memo: &'a Memo) -> DepotEnd<'a> {
+    fn end<'a>(&'a self, instructions: &'a InstructionCache) -> DepotEnd<'a> {
         let (depot, memory) = (&*self.depot.memory, &**self.region().mapping());
-        DepotEnd { depot, number: self.number, memory, range: self.range, memo }
+        DepotEnd { depot, number: self.number, memory, range: self.range, instructions }
     }
 
-    /// The message at which the inlet has stopped; none while it runs.
+    /// The message at which the inlet has stopped; `None` while it runs.
     ///
     /// # Errors
-    /// [`Busy::DepotLocked`].
+    /// [`Busy::DepotLocked`]: try again.
     // spec: DEP-19
     pub fn held(&self) -> Result<Option<HeldMessage>, Busy> {
         let inside = self.depot.enter()?;
@@ -227,12 +228,13 @@ impl Inlet {
         Ok(Some(HeldMessage { cause, message, tag, value, data: data[..len].to_vec() }))
     }
 
-    /// Carries out the held message, and the inlet runs again; or stops again, if that faults. True
-    /// where a test of it holds: its sender's notification is this answer.
+    /// Executes the held message and lets the inlet run again, unless that message faults again.
+    /// Returns true if a test of the message holds: this answer replaces the test's notification.
     ///
     /// # Errors
-    /// [`Fault::Held`] where it has stopped again; [`Fault::Stopped`] where it had not stopped;
-    /// [`Fault::Malformed`] where what was held is no message; [`Busy::DepotLocked`].
+    /// [`Fault::Held`] where the inlet has stopped again; [`Fault::Stopped`] where it had not
+    /// stopped; [`Fault::Malformed`] where the held record is no valid message;
+    /// [`Busy::DepotLocked`].
     // spec: DEP-21
     pub fn resume(&self) -> Result<bool, crate::PostError> {
         let inside = self.depot.enter()?;
@@ -241,15 +243,16 @@ impl Inlet {
         }
         let mut data = [0; DATA_MAX];
         let posted = self.read_held(&inside, &mut data)?;
-        let memo = Memo::default();
-        let Carried { status, notifies, .. } = self.end(&memo).resume(&inside, &posted, &data);
+        let instructions = InstructionCache::default();
+        let Carried { status, notifies, .. } =
+            self.end(&instructions).resume(&inside, &posted, &data);
         match status {
             Status::Fault(fault) => Err(fault.into()),
             _ => Ok(notifies),
         }
     }
 
-    /// Drops the held message, and the inlet runs again.
+    /// Discards the held message, and lets the inlet run again.
     ///
     /// # Errors
     /// [`Fault::Stopped`] where it had not stopped; [`Busy::DepotLocked`].
@@ -265,11 +268,11 @@ impl Inlet {
         Ok(())
     }
 
-    /// Drops the held message, if there is one, and what messages have left in the registers of the
-    /// inlet that they may write, and the inlet runs again.
+    /// Discards the held message, if there is one, sets the registers of the inlet that messages
+    /// may write to 0, and lets the inlet run again.
     ///
     /// # Errors
-    /// [`Busy::DepotLocked`].
+    /// [`Busy::DepotLocked`]: try again.
     // spec: DEP-21
     pub fn reset(&self) -> Result<(), Busy> {
         let inside = self.depot.enter()?;
@@ -287,7 +290,7 @@ impl Inlet {
         Ok(())
     }
 
-    /// Copied out, then parsed: on a direct connection its holder has written it.
+    /// Copies the message first, then parses it: on a direct connection its holder has written it.
     fn read_held(&self, inside: &Inside<'_>, data: &mut [u8; DATA_MAX]) -> Result<Posted, Fault> {
         let words = inside.held(self.number, data);
         let posted = Posted::parse(&words, Posted::brought(&words))?;

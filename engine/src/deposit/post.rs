@@ -1,4 +1,4 @@
-//! Posting messages, at the holder of an inlet.
+//! Posting deposit messages, at the holder of an inlet.
 use super::message::Deposit;
 use super::reply::Reply;
 use crate::depot::carry::{Bytes, DepotEnd};
@@ -20,28 +20,28 @@ use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::units::{Key, PeerId, Ticket};
 use std::sync::Arc;
 
-/// A way into a depot of a peer.
+/// An inlet into a depot of a peer, at its holder.
 ///
-/// Messages over one inlet are carried out in the order in which they were posted. One that has
+/// Messages over one inlet are executed in the order in which they were posted. An inlet that has
 /// stopped refuses messages ([`Fault::Stopped`]) until its owner lets it run and
-/// [`Port::rejoin_inlet`] has been called: what was refused is to be posted again.
+/// [`Port::rejoin_inlet`] was called. Refused messages must be posted again.
 // spec: DEP-20, DEP-22
 #[derive(Debug)]
 pub struct RemoteInlet {
     peer: PeerId,
-    /// Identity of the connection that it came by.
+    /// The identity of its connection.
     connection: u64,
     key: Key,
     number: u8,
-    /// First byte in the region, and bytes.
+    /// The first byte in the region, and the number of bytes.
     range: (u64, u64),
-    /// On a direct connection.
+    /// The mapped memory and depot of a direct connection.
     direct: Option<(PeerMemory, Arc<DepotMemory>)>,
     epoch: u8,
 }
 
 impl RemoteInlet {
-    /// Of a peer, by its connection of this identity: an inlet of this key and number.
+    /// An inlet of this key and number, from the peer of this connection.
     pub(super) fn new(
         (peer, connection): (PeerId, u64),
         (key, number): (Key, u8),
@@ -52,39 +52,39 @@ impl RemoteInlet {
         Self { peer, connection, key, number, range, direct, epoch: 0 }
     }
 
-    /// Whose depot it is.
+    /// The peer that owns the depot.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// Bytes of memory that it leads to.
+    /// Bytes of memory that the inlet allows to access.
     pub fn len(&self) -> u64 {
         self.range.1
     }
 
-    /// Whether it leads to no memory.
+    /// Whether it allows access to no memory.
     pub fn is_empty(&self) -> bool {
         self.range.1 == 0
     }
 }
 
-/// What came back of a message.
+/// The answer to a deposit message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepositReply {
-    /// What the register that its instruction gives held before; 0 where it gives none.
+    /// The previous value of the register that the instruction returns; 0 where it returns none.
     pub value: u64,
-    /// Its guard held: nothing has happened.
+    /// The guard of the instruction held: the message has had no effect.
     pub declined: bool,
 }
 
 impl Port {
-    /// Posts a message; its data may be reused when the call returns. What becomes of it tells a
-    /// requester notification, or [`Port::flush`]. Does not block.
+    /// Posts a deposit message; its data may be reused when the call returns. A requester
+    /// notification or [`Port::flush`] reports its status. Does not block.
     ///
     /// # Errors
     /// [`Fault::TooLong`] and [`Fault::Malformed`] where no inlet could take it;
-    /// [`Fault::ForeignHandle`], [`Fault::PeerDead`]; [`Busy`] with nothing done,
-    /// [`Busy::DepotLocked`] among them on a direct connection.
+    /// [`Fault::ForeignHandle`], [`Fault::PeerDead`]; [`Busy`] without effect, on a direct
+    /// connection also [`Busy::DepotLocked`].
     // spec: DEP-6, DEP-13, DEP-27
     #[inline]
     pub fn deposit(
@@ -98,13 +98,13 @@ impl Port {
         Ok(self.post_deposit(to, &message, deposit.bytes(), answers, options)?.ticket)
     }
 
-    /// Posts a message whose answer is deposited here, by a reply over an inlet of this port's own.
-    /// Does not block: a progress call carries the reply out when the answer has come, before the
-    /// operation ends with the reply's status. Where the message faults or is declined there is no
-    /// reply.
+    /// Posts a deposit message whose answer is deposited here, by a reply over an inlet of this
+    /// port's own. Does not block. When the answer has come, a call that makes progress executes
+    /// the reply; then the operation completes with the reply's status. A message that faults or is
+    /// declined has no reply.
     ///
     /// # Errors
-    /// As [`Port::deposit`]; [`Fault::Stopped`] where the reply's inlet has stopped,
+    /// As [`Port::deposit`]; [`Fault::Stopped`] where the reply's inlet has stopped;
     /// [`Busy::DepotLocked`] also where its depot is frozen.
     // spec: DEP-28
     pub fn deposit_reply(
@@ -119,11 +119,12 @@ impl Port {
         Ok(self.post_deposit(to, &message, deposit.bytes(), answers, options)?.ticket)
     }
 
-    /// The same, and returns what came back: a register's value, and what was read, as many bytes
-    /// as `into` has. Waits for it on a mediated connection, making progress meanwhile.
+    /// Posts a deposit message and returns its answer: the value of a register, and in `into` the
+    /// data that was read. On a mediated connection it blocks until the answer comes, and makes
+    /// progress meanwhile.
     ///
     /// # Errors
-    /// As [`Port::deposit`], and faults of the destination.
+    /// As [`Port::deposit`], and the faults of the destination.
     // spec: DEP-11
     pub fn deposit_fetch(
         &mut self,
@@ -142,11 +143,11 @@ impl Port {
         }
     }
 
-    /// Has messages posted over an inlet that had stopped be taken again. Waits as
-    /// [`Port::deposit_fetch`] does.
+    /// Lets an inlet that had stopped take messages again, after its owner has let it run. Blocks
+    /// as [`Port::deposit_fetch`] does.
     ///
     /// # Errors
-    /// [`Fault::Stopped`] while it has not been let run; as [`Port::deposit_fetch`].
+    /// [`Fault::Stopped`] while the owner has not let it run; else as [`Port::deposit_fetch`].
     // spec: DEP-23
     pub fn rejoin_inlet(&mut self, inlet: &mut RemoteInlet) -> Result<(), PostError> {
         let probe = DepositMessage {
@@ -194,28 +195,29 @@ impl Port {
         let PostOptions { classes, tag, value } = options;
         let (key, epoch, message) = (to.key, to.epoch, *message);
         let posted = Posted { key, epoch, classes, tag, value, message };
-        let Some(ends) = &to.direct else {
-            // Copies, here and below: what may be looked at elsewhere could not stay in registers.
+        let Some(access) = &to.direct else {
+            // Copies, here and below: a value whose address is passed on could not stay in
+            // registers.
             return self.deposit_mediated(to.peer, &{ posted }, data, answers);
         };
         let (ticket, carried) = match answers {
             Answers::Call(into) => {
                 let bytes = if message.brings { Bytes::Brought(data) } else { Bytes::Wanted(into) };
-                self.deposit_direct(to, ends, &posted, bytes)?
+                self.deposit_direct(to, access, &posted, bytes)?
             }
             Answers::Reply(mut expected) => {
-                self.reply_direct(to, ends, &{ posted }, data, &mut expected)?
+                self.reply_direct(to, access, &{ posted }, data, &mut expected)?
             }
         };
         Ok(self.end_direct(to.peer, &posted, ticket, &carried))
     }
 
-    /// The same, and the reply.
+    /// Executes the message and its reply, on a direct connection.
     #[inline(never)]
     fn reply_direct(
         &mut self,
         to: &RemoteInlet,
-        ends: &(PeerMemory, Arc<DepotMemory>),
+        access: &(PeerMemory, Arc<DepotMemory>),
         posted: &Posted,
         data: &[u8],
         expected: &mut Expected,
@@ -225,13 +227,13 @@ impl Port {
         let read = &mut read[..expected.reply.len()];
         let brings = posted.message.brings;
         let bytes = if brings { Bytes::Brought(data) } else { Bytes::Wanted(&mut *read) };
-        let (ticket, mut carried) = self.deposit_direct(to, ends, posted, bytes)?;
+        let (ticket, mut carried) = self.deposit_direct(to, access, posted, bytes)?;
         if carried.status != Status::Ok {
             return Ok((ticket, carried));
         }
         let answer = (carried.given, &*read);
         let (status, note) = loop {
-            let attempt = |port: &mut Self| expected.carry_out(&port.memo, to.peer, answer);
+            let attempt = |port: &mut Self| expected.carry_out(&port.instructions, to.peer, answer);
             if let Some(ended) = self.wait_awake(None, attempt) {
                 break ended;
             }
@@ -241,7 +243,7 @@ impl Port {
         Ok((ticket, carried))
     }
 
-    /// Carries a message out here and now.
+    /// Executes a message within this call.
     // spec: DEP-26, PROG-1
     #[inline(always)]
     fn deposit_direct(
@@ -260,8 +262,8 @@ impl Port {
         if end.notes_out.reserve(NOTE_BYTES).is_err() {
             return Err(self.busy(Busy::RequestLaneFull));
         }
-        let (memory_of, range, memo) = (&memory.mapping, to.range, &self.memo);
-        let place = DepotEnd { depot, number: to.number, memory: memory_of, range, memo };
+        let (memory_of, range, instructions) = (&memory.mapping, to.range, &self.instructions);
+        let place = DepotEnd { depot, number: to.number, memory: memory_of, range, instructions };
         // Relaxed: ordered before the load below by the fence.
         connection.active.store(active_word(to.key.slot), Ordering::Relaxed);
         connection.link.fencing.light();
@@ -281,7 +283,7 @@ impl Port {
         Ok((Ticket(connection.posted), carried))
     }
 
-    /// The operation ends with the call.
+    /// Completes the operation within the call.
     #[inline(always)]
     fn end_direct(
         &mut self,
@@ -300,10 +302,10 @@ impl Port {
     }
 }
 
-/// A notification in a lane: the record, and no place of data.
+/// Bytes of a notification in a lane: the record, without a place of data.
 const NOTE_BYTES: usize = 24;
 
-/// Tells the owner that a test holds, or that the inlet has stopped; room was reserved.
+/// Notifies the owner that a test holds, or that the inlet has stopped. The room was reserved.
 #[cold]
 fn notify(connection: &mut Connection, source: PeerId, posted: &Posted, status: Status) {
     let Some(end) = connection.executor.direct() else { return };

@@ -1,4 +1,4 @@
-//! Replies: what a message asks for, deposited at its sender's own end.
+//! Replies: a message's answer, deposited at the sender of the message.
 //!
 //! ```text
 //!   sender                                    owner
@@ -16,10 +16,10 @@ use ayre_proto::deposit::message::Posted;
 use ayre_proto::notify::Classes;
 use std::sync::Arc;
 
-/// A message over an inlet of one's own, whose data is what another message has read.
+/// A deposit message over one of this port's own inlets. Its data is what another message has read.
 ///
-/// Only its sender knows of it: the peer that is read from can neither choose nor see where its
-/// answer goes.
+/// Only its sender knows it: the peer whose memory is read can neither choose nor see the
+/// destination of the answer.
 // spec: DEP-28
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'a> {
@@ -32,25 +32,25 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// What `deposit` says, over an inlet of the port's own, whoever else holds it. It brings no
-    /// data but the answer's.
+    /// A reply with this message, over an inlet of the port's own. The inlet may also be shared
+    /// with a peer. The message must have no data, as the answer brings that.
     pub const fn over(inlet: &'a Inlet, deposit: Deposit<'a>) -> Self {
         Self { inlet, deposit, len: 0, takes_value: false, tag: 0, value: 0 }
     }
 
-    /// Bytes that are to be read for it; none where nothing else is said.
+    /// Sets the number of bytes to read for the reply; 0 otherwise.
     pub const fn wants(mut self, len: usize) -> Self {
         self.len = len;
         self
     }
 
-    /// Its operand is the value that the answer gives.
+    /// Has the reply's operand be the value that the answer returns.
     pub const fn operand_given(mut self) -> Self {
         self.takes_value = true;
         self
     }
 
-    /// Tag and value of the notification that its test raises.
+    /// Sets tag and value of the notification that the reply's test raises.
     pub const fn noted_as(mut self, tag: u32, value: u64) -> Self {
         (self.tag, self.value) = (tag, value);
         self
@@ -62,8 +62,8 @@ impl<'a> Reply<'a> {
 }
 
 impl Port {
-    /// Looks at the reply's inlet as it is now: what comes when it has stopped meanwhile, and runs
-    /// again, is refused.
+    /// Notes the state of the reply's inlet: if the inlet stops and runs again before the answer
+    /// comes, the reply is refused.
     // spec: DEP-20, DEP-28
     pub(super) fn expect_reply(&mut self, reply: &Reply<'_>) -> Result<Box<Expected>, PostError> {
         let Reply { inlet, deposit, len, takes_value, tag, value } = *reply;

@@ -1,6 +1,6 @@
-//! Carrying a message out, whoever does it: the holder of an inlet in a depot that it has mapped,
-//! the owner's responder, or the owner for a message that it has held.
-use super::memo::{Memo, View};
+//! The execution of deposit messages: by the holder of an inlet in a mapped depot, by the owner's
+//! responder, or by the owner for a held message.
+use super::instruction_cache::{InstructionCache, View};
 use crate::mem::depot::{DepotMemory, Holder, InletRules, Inside};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::message::Posted;
@@ -9,19 +9,19 @@ use ayre_proto::deposit::{
 };
 use ayre_proto::fault::{Fault, Status};
 
-/// An inlet's end at a depot, and the memory that it leads to.
+/// The depot side of an inlet, and its memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DepotEnd<'a> {
     pub(crate) depot: &'a DepotMemory,
     pub(crate) number: u8,
     pub(crate) memory: &'a Mapping,
-    /// Where the inlet's range begins in that, and its bytes as its capability says.
+    /// The inlet's first byte in the memory, and the number of bytes by its capability.
     pub(crate) range: (u64, u64),
-    /// Of whoever carries messages out.
-    pub(crate) memo: &'a Memo,
+    /// The cache of the port that executes the message.
+    pub(crate) instructions: &'a InstructionCache,
 }
 
-/// The data of a message, or where what it wants goes: as many bytes as it says.
+/// The data of a message, or room for the data that it reads, of the length that it states.
 #[derive(Debug)]
 pub(crate) enum Bytes<'a> {
     Brought(&'a [u8]),
@@ -29,7 +29,7 @@ pub(crate) enum Bytes<'a> {
 }
 
 impl Bytes<'_> {
-    /// How many there are.
+    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Brought(data) => data.len(),
@@ -39,7 +39,7 @@ impl Bytes<'_> {
 }
 
 impl DepotEnd<'_> {
-    /// Carries a message out, or nothing of it; none where somebody is inside the depot for long.
+    /// Executes a message completely or not at all; None where the depot is locked for long.
     // spec: DEP-18, DEP-19, DEP-20, DEP-25
     #[inline(always)]
     pub(crate) fn carry_out(
@@ -63,12 +63,12 @@ impl DepotEnd<'_> {
         }
         Some(match self.append(&inside, &posted.message, &bytes) {
             Some(carried) => carried,
-            // Copies: what may be looked at elsewhere could not stay in registers before.
+            // Copies: a value whose address is passed on could not stay in registers.
             None => { *self }.attempt(&inside, &{ *posted }, bytes),
         })
     }
 
-    /// The short way, where the message enters an instruction that appends, and does not fault.
+    /// The fast path, for a message that enters an appending instruction and does not fault.
     #[inline(always)]
     fn append(
         &self,
@@ -81,7 +81,7 @@ impl DepotEnd<'_> {
         };
         let rules = self.rules()?;
         let (word, _, enters) = inside.stored(rules.inlet.entries.find(entry).ok()?)?;
-        let append = self.memo.append(word).filter(|_| enters)?;
+        let append = self.instructions.append(word).filter(|_| enters)?;
         let appended = append.apply(message, &rules.inlet, |index| inside.register(index))?;
         let status = match appended {
             Appended::Declined => Status::Declined,
@@ -95,8 +95,8 @@ impl DepotEnd<'_> {
         Some(Carried { status, given: 0, notifies: false })
     }
 
-    /// What the owner says of the inlet, no more than its capability allows: on a direct connection
-    /// it stands in memory that the owner can change at any time.
+    /// The owner's rules for the inlet, limited to its capability: on a direct connection they are
+    /// in memory that the owner can change at any time.
     #[inline(always)]
     fn rules(&self) -> Option<InletRules> {
         let mut rules = self.depot.inlet(self.number)?;
@@ -105,11 +105,11 @@ impl DepotEnd<'_> {
         Some(rules)
     }
 
-    /// The same for one who is inside, of a message that the inlet takes.
+    /// Executes a message that the inlet takes, with the depot locked.
     #[inline(never)]
     fn attempt(&self, inside: &Inside<'_>, posted: &Posted, bytes: Bytes<'_>) -> Carried {
         let Some(rules) = self.rules() else { return Carried::fault(Fault::StaleKey) };
-        let view = View { inside, memo: self.memo };
+        let view = View { inside, instructions: self.instructions };
         match run(&posted.message, &rules.inlet, &view) {
             Ok(outcome) => self.commit(inside, &outcome, bytes),
             Err(fault) if !rules.holds => Carried::fault(fault),
@@ -127,7 +127,7 @@ impl DepotEnd<'_> {
         }
     }
 
-    /// Carries out the message at which the inlet has stopped, which runs again.
+    /// Executes the message at which the inlet has stopped, and lets the inlet run again.
     // spec: DEP-21
     pub(crate) fn resume(&self, inside: &Inside<'_>, posted: &Posted, data: &[u8]) -> Carried {
         inside.set_standing(self.number, inside.standing(self.number).running());
@@ -135,7 +135,7 @@ impl DepotEnd<'_> {
         if posted.message.brings {
             return self.attempt(inside, posted, Bytes::Brought(&data[..len]));
         }
-        // Its sender has gone on; what it wanted is read to nowhere.
+        // Its sender has gone on; the data that it wanted is discarded.
         self.attempt(inside, posted, Bytes::Wanted(&mut vec![0; len]))
     }
 
@@ -152,7 +152,7 @@ impl DepotEnd<'_> {
             match (kind, bytes) {
                 (Kind::Write, Bytes::Brought(data)) => self.write(at, *mask, data),
                 (Kind::Read, Bytes::Wanted(into)) => self.read(at, *mask, into),
-                // Nothing is brought, and nothing wanted.
+                // A message without data.
                 _ => {}
             }
         }
@@ -160,7 +160,8 @@ impl DepotEnd<'_> {
         Carried { status: Status::Ok, given: *given, notifies: *notifies }
     }
 
-    /// What is touched lies within the inlet's range, and that within the memory.
+    /// Checks that the accessed bytes lie within the inlet's range, and the range within the
+    /// memory.
     #[inline(always)]
     fn check(&self, offset: u64, len: u64) {
         debug_assert!(offset + len <= self.range.1, "a message stays in the inlet's range");

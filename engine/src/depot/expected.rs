@@ -1,6 +1,6 @@
-//! What the initiator of a message expects: its report, and an answer that is on its way.
+//! The answer that the initiator of a message expects, and its report.
 use super::carry::{Bytes, DepotEnd};
-use super::memo::Memo;
+use super::instruction_cache::InstructionCache;
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::Reply;
@@ -9,15 +9,15 @@ use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
-/// What is done with what comes back of a message.
+/// The destination of a message's answer.
 pub(crate) enum Answers<'a> {
-    /// The call waits for it, and has a place for it; or nothing comes back.
+    /// The call waits for the answer and has room for it; or there is no answer.
     Call(&'a mut [u8]),
     Reply(Box<Expected>),
 }
 
 impl Answers<'_> {
-    /// Bytes that are to come.
+    /// The number of bytes that are expected.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Call(into) => into.len(),
@@ -26,7 +26,7 @@ impl Answers<'_> {
     }
 }
 
-/// A reply whose answer is on its way, and where it goes.
+/// A reply whose answer is pending, and its destination.
 #[derive(Debug)]
 pub(crate) struct Expected {
     pub(crate) depot: Arc<DepotMemory>,
@@ -37,11 +37,10 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Carries the reply out, and says what is to be raised for it; none where somebody is inside
-    /// the depot for long.
+    /// Executes the reply and returns its report; None where the depot is locked for long.
     pub(crate) fn carry_out(
         &mut self,
-        memo: &Memo,
+        instructions: &InstructionCache,
         from: PeerId,
         (given, data): (u64, &[u8]),
     ) -> Option<(Status, Option<Notification>)> {
@@ -50,7 +49,7 @@ impl Expected {
             Ok(posted) => posted,
             Err(fault) => return Some((Status::Fault(fault), None)),
         };
-        let end = DepotEnd { depot, number: *number, memory, range: *range, memo };
+        let end = DepotEnd { depot, number: *number, memory, range: *range, instructions };
         let carried = end.carry_out(Holder::OWNER, posted, Bytes::Brought(data))?;
         Some((carried.status, reply.note(from, &carried)))
     }

@@ -1,6 +1,6 @@
-//! Carrying deposit messages out, in memory: what holders of mapped depots, the target's engine and
-//! owners of depots have in common. It knows of no port.
+//! The execution of deposit messages in memory, shared by holders of mapped depots, the target's
+//! engine and owners of depots. It does not depend on ports.
 pub(crate) mod carry;
 pub(crate) mod expected;
-pub(crate) mod memo;
+pub(crate) mod instruction_cache;
 pub(crate) mod served;

@@ -45,7 +45,7 @@ impl RawEndpoint {
         self.port.check_process()?;
         if !address.is_with(&self.address)
             && let Some(why) = address.unlinked(&self.address)
-            && !(self.port.doors.are_open() && answers(&address.socket_name()))
+            && !(self.port.accept_queue.is_listening() && answers(&address.socket_name()))
         {
             let peer = address.in_words(&self.address);
             return Err(SetupError::NoLink { peer, why });
@@ -144,7 +144,7 @@ impl RawEndpoint {
     // spec: ENV-38
     fn call_here(&mut self, address: &Address) -> Result<Call, DisconnectReason> {
         // One that is apart from its host has no neighbours.
-        let called = match self.port.doors.are_open() {
+        let called = match self.port.accept_queue.is_listening() {
             true => self.port.begin_call_here(&address.socket_name())?,
             false => Called::Nobody,
         };
@@ -231,10 +231,10 @@ impl RawEndpoint {
             self.hear_answers();
         }
         self.let_in();
-        for caller in self.port.doors.take_callers() {
+        for caller in self.port.accept_queue.take_callers() {
             let heard = hear_hello(caller.socket.as_fd());
             if matches!(heard, Ok(None)) {
-                self.port.doors.admit(caller);
+                self.port.accept_queue.admit(caller);
                 continue;
             }
             let caller = caller.socket;
@@ -260,7 +260,7 @@ impl RawEndpoint {
             };
             if self.port.sleep.watch(caller.as_fd()).is_ok() {
                 let until = self.port.clock.within(TIME_TO_SPEAK);
-                self.port.doors.admit(Caller { socket: caller, until });
+                self.port.accept_queue.admit(Caller { socket: caller, until });
             }
         }
     }

@@ -1,30 +1,30 @@
-//! Why nothing goes to a remote any more.
+//! Reasons for the end of a connection with a remote.
 use super::tried::{AddressAttempt, CHECK};
 use super::{Fault, Refusal, SetupError};
 use rustix::io::Errno;
 use std::time::Duration;
 
-/// What the kernel says of a user that has no number in a user namespace.
+/// The user that the kernel reports for one that has no number in a user namespace.
 const OVERFLOW: u32 = 65534;
 
-/// Why an endpoint's connection with a remote has ended, or has not come about.
+/// The reason why an endpoint's connection with a remote has ended, or was never made.
 // spec: ENV-34
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DisconnectReason {
-    /// Its process has ended, or its endpoint was dropped before it was called.
+    /// The remote's process has ended, or its endpoint was dropped before this call reached it.
     #[error("its process has ended")]
     Died,
-    /// It has closed the connection.
+    /// The remote has closed the connection.
     #[error("it has left")]
     Left,
-    /// Its host or process was started anew.
+    /// The remote's host or process was started anew.
     #[error("it was started anew")]
     Restarted,
-    /// It said what no endpoint of this version says.
+    /// The remote sent something that no endpoint of this version sends.
     #[error("it broke the formats")]
     Malformed,
-    /// It refused the connection.
+    /// The remote refused the connection.
     #[error("it refused the connection: {0}")]
     Refused(Refusal),
     /// This side refused the connection.
@@ -33,77 +33,77 @@ pub enum DisconnectReason {
     /// The two sides speak different versions of the formats.
     #[error("it speaks version {theirs} of the formats, and this process version {ours}")]
     Version {
-        /// That of the remote.
+        /// The remote's version.
         theirs: u64,
-        /// This side's.
+        /// This side's version.
         ours: u64,
     },
-    /// It lives, but closes each connection without a word.
+    /// The remote lives, but closed each connection without a message, for this time.
     #[error("it closed every connection without giving a reason, for {} s", .0.as_secs_f32())]
     HungUp(Duration),
-    /// Another host, or what is on the way to it, did not answer the call.
+    /// Another host, or a device on the way to it, did not answer the call.
     #[error(
         "it did not answer within {} s at {}; {CHECK}",
         .waited.as_secs_f32(),
         AddressAttempt::in_words(.tried)
     )]
     Unanswered {
-        /// For how long.
+        /// The time that the call waited.
         waited: Duration,
-        /// Where it was called, and what came of that.
+        /// The addresses that were called, and the outcome at each.
         tried: Vec<AddressAttempt>,
     },
-    /// Another host did not answer the call, and somebody at its address has given a reason,
-    /// without proof that it is the remote.
+    /// Another host did not answer the call. Somebody at its address has given a reason, without
+    /// proof that it is the remote.
     #[error(
         "it did not answer within {} s at {}, and somebody there said: {why}",
         .waited.as_secs_f32(),
         AddressAttempt::in_words(.tried)
     )]
     Doubtful {
-        /// For how long.
+        /// The time that the call waited.
         waited: Duration,
-        /// Where it was called, and what came of that.
+        /// The addresses that were called, and the outcome at each.
         tried: Vec<AddressAttempt>,
-        /// The last reason.
+        /// The last reason given.
         why: Refusal,
     },
-    /// Nothing was heard of another host.
+    /// Nothing was heard of another host for this time.
     #[error("nothing was heard of it for {} s", .0.as_secs_f32())]
     Silent(Duration),
-    /// Nothing was heard of it, and its host says that its port is closed.
+    /// Nothing was heard of the remote, and its host reports that the port is closed.
     #[error("its process has ended: nothing is heard of it, and its UDP port is closed")]
     PortClosed,
-    /// Another host is heard, but nothing that was sent there arrives.
+    /// Another host is heard, but nothing that was sent to it arrives.
     #[error(
         "nothing that was sent to it has arrived for {} s, though it is heard",
         .0.as_secs_f32()
     )]
     NoData(Duration),
-    /// Another host does not know the connection, and says nothing else.
+    /// Another host answers, but no longer knows the connection.
     #[error("it knows nothing of the connection any more")]
     Forgotten,
-    /// It keeps as much of what this process has sent as it has memory for.
+    /// The remote keeps as much of this process's messages as it has memory for, and refused more.
     #[error("it keeps as much that was sent to it as it has memory for (AYRE_MEMORY there)")]
     NoMemory,
-    /// It has sent more than this process has memory for while no receive takes it.
+    /// The remote has sent more than this process has memory for, and no receive takes it.
     #[error("it sent more that no receive takes than there is memory for here (AYRE_MEMORY)")]
     Flooded,
-    /// The system refused this process what a connection takes.
+    /// The system refused this process a resource that a connection needs.
     #[error("{call}: {errno}")]
     Os {
-        /// Which call.
+        /// The system call that failed.
         call: &'static str,
-        /// How.
+        /// Its error.
         errno: Errno,
     },
-    /// Something else was in the way of the connection.
+    /// Any other error of the connection.
     #[error("{0}")]
     Other(String),
 }
 
 impl DisconnectReason {
-    /// With which fault what is under way ends, and what is posted is refused.
+    /// The fault with which pending operations complete, and with which new ones are refused.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Malformed => Fault::Malformed,
@@ -120,7 +120,7 @@ impl DisconnectReason {
         }
     }
 
-    /// What a person may do about it.
+    /// A hint for people: what to check or change.
     // spec: ERR-10
     pub fn advice(&self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ impl DisconnectReason {
         }
     }
 
-    /// Why a connection has ended that has ended with this fault.
+    /// The reason of a connection that has ended with this fault.
     pub(crate) fn of_fault(fault: Fault, has_left: bool) -> Self {
         match fault {
             Fault::Malformed => Self::Malformed,
@@ -162,7 +162,7 @@ impl From<SetupError> for DisconnectReason {
             SetupError::Rejected { why, .. } => Self::Rejected(why),
             SetupError::Version { theirs, ours, .. } => Self::Version { theirs, ours },
             SetupError::PeerLeft { .. } => Self::Died,
-            // Nobody listens where an endpoint was.
+            // Nobody listens there any more.
             SetupError::Os { call: "connect", errno: Errno::CONNREFUSED } => Self::Died,
             SetupError::Os { call, errno } => Self::Os { call, errno },
             other => Self::Other(other.to_string()),

@@ -1,4 +1,4 @@
-//! What calls return when they do not do what was asked.
+//! Errors of the public interface: what calls return when they do not do what was asked.
 mod end_reason;
 pub(crate) mod tried;
 
@@ -12,8 +12,8 @@ use ayre_proto::units::PeerId;
 use rustix::io::Errno;
 use std::borrow::Cow;
 
-/// What `main` returns, Rust prints by `Debug`: that says what `Display` does, after the rank of
-/// this process in its job.
+/// Has `Debug` print what `Display` prints, after the rank of this process in its job: Rust prints
+/// the error that `main` returns by `Debug`.
 // spec: ERR-10
 macro_rules! debug_is_display {
     ($($error:ty),+) => {
@@ -28,7 +28,7 @@ pub(crate) use debug_is_display;
 
 debug_is_display!(Busy, PostError, ReceiveError, SetupError);
 
-/// There is no room right now. Nothing has happened; the call may be repeated after progress.
+/// There is no room right now. The call has had no effect; repeat it after progress.
 // spec: POST-9
 #[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Busy {
@@ -41,80 +41,81 @@ pub enum Busy {
     /// This port's own notification queue has no room for the operation's notifications.
     #[error("the local notification queue is full")]
     NotificationsFull,
-    /// As many operations as a connection holds are under way.
+    /// The connection holds as many pending operations as it can.
     #[error("too many operations are under way; progress ends them")]
     TooManyOutstanding,
     /// The consumer has not taken earlier records yet.
     #[error("the remote queue is full")]
     QueueFull,
-    /// The endpoint has not answered our call yet.
+    /// The endpoint has not answered this side's call yet.
     #[error("the endpoint is being called, and has not answered yet")]
     Connecting,
-    /// Somebody has been inside the depot for long, or its owner has frozen it.
+    /// Another access holds the depot's lock, or its owner has frozen it.
     #[error("the depot is locked")]
     DepotLocked,
-    /// A messenger keeps as much for its peers as it may.
+    /// A messenger already keeps as much for its peers as its limit allows.
     #[error("the messenger's overflow is full")]
     OverflowFull,
-    /// As much waits for the peer by this channel as may.
+    /// As many bytes wait for the peer on this channel as its limit allows.
     #[error("the channel's queue is full")]
     ChannelFull,
 }
 
 impl Busy {
-    /// How many reasons there are.
+    /// The number of reasons.
     pub(crate) const COUNT: usize = Self::ChannelFull as usize + 1;
 }
 
-/// An operation was not posted.
+/// The reason why an operation was not posted.
 // spec: POST-1
 #[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum PostError {
-    /// No room; try again after progress.
+    /// There is no room. Try again after progress.
     #[error("busy: {0}")]
     Busy(#[from] Busy),
-    /// It can never succeed as asked.
+    /// The operation can never succeed as asked.
     #[error("{0}")]
     Fault(#[from] Fault),
 }
 
 impl PostError {
-    /// Whether trying again later makes sense.
+    /// Whether the same call may succeed later.
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Busy(_))
     }
 }
 
-/// Nothing was received.
+/// The reason why nothing was received.
 // spec: WAIT-2, MSG-8
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
-    /// The next message or record is longer than the buffer. It stays where it is.
+    /// The next message or record is longer than the buffer: its length in bytes. It stays where it
+    /// is.
     #[error("the next record has {0} bytes, more than the buffer holds")]
     TooLong(usize),
-    /// A wait ended because this peer died. Reported once for each peer.
+    /// A wait ended because this peer has died. Each peer is reported once.
     #[error("peer {} died", .0.index())]
     PeerDied(PeerId),
-    /// A wait ended because its time was up.
+    /// A wait ended because its time was over.
     #[error("timed out")]
     TimedOut,
 }
 
-/// Why two endpoints of different hosts cannot open links to each other.
+/// The reason why two endpoints of different hosts cannot open links to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkMismatch {
-    /// One is reached from its own host only.
+    /// One of the two can be reached from its own host only.
     #[error(
         "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"
     )]
     NotOpen,
-    /// One encrypts, the other one does not.
+    /// One encrypts its links, the other one does not.
     #[error(
         "it has plain links to other hosts and this endpoint has encrypted ones, or the other way \
          round (AYRE_PROTECTION, FI_AYRE_PROTECTION)"
     )]
     Protection,
-    /// They have different keys.
+    /// The two have different keys.
     #[error(
         "it has another key for other hosts than this endpoint, or one of the two has none \
          (AYRE_KEY, FI_AYRE_KEY)"
@@ -122,35 +123,35 @@ pub enum LinkMismatch {
     Key,
 }
 
-/// A port, connection or region could not be set up.
+/// The reason why a port, connection or region could not be set up.
 #[derive(thiserror::Error)]
 pub enum SetupError {
     /// A system call failed.
     #[error("{call}: {errno}{}", advice(call, *errno))]
     Os {
-        /// Which one.
+        /// Its name.
         call: &'static str,
-        /// How.
+        /// Its error.
         errno: Errno,
     },
-    /// A peer handed over a file that it could shrink, or that is shorter than it says.
+    /// A peer handed over a file that it could still shrink, or that is shorter than it says.
     #[error("the peer's memory file is not sealed or too short")]
     UnsafeFile,
-    /// A peer said something that no correct peer says.
+    /// A peer sent something that no correct peer sends.
     #[error("protocol: {0}")]
     Protocol(&'static str),
-    /// The peer would not connect.
+    /// The peer refused the connection.
     #[error("{peer} refused the connection: {why}")]
     Refused {
-        /// Which one: its rank, number, path or address.
+        /// The peer: its rank, number, path or address.
         peer: String,
-        /// What it said.
+        /// The reason that it gave.
         why: Refusal,
     },
-    /// This side would not connect.
+    /// This side refused the connection.
     #[error("no connection with {peer}: {why}")]
     Rejected {
-        /// With which one.
+        /// The peer: its rank, number, path or address.
         peer: String,
         /// The reason.
         why: Refusal,
@@ -161,57 +162,58 @@ pub enum SetupError {
          both need the same release"
     )]
     Version {
-        /// Which one.
+        /// The peer: its rank, number, path or address.
         peer: String,
-        /// Its version.
+        /// The peer's version.
         theirs: u64,
-        /// This side's.
+        /// This side's version.
         ours: u64,
     },
-    /// Another process listens at the path, or what is there is no socket.
+    /// Another process listens at the path, or the file there is no socket.
     #[error("{path} is in use")]
     InUse {
         /// The path.
         path: String,
     },
-    /// The peer has left or died.
+    /// The peer has closed the connection or died.
     #[error("{peer} has left or died")]
     PeerLeft {
-        /// Which one: its rank, number, path or address.
+        /// The peer: its rank, number, path or address.
         peer: String,
     },
-    /// The launcher's environment is missing or wrong.
+    /// The environment of the process, as its launcher or user has set it, lacks something or is
+    /// wrong.
     #[error("{0}")]
     Environment(String),
-    /// There is not as much memory as is to be made present.
+    /// There is less memory than was to be made present.
     #[error(
         "{wanted} bytes of memory are wanted, and {left} are left to this process, by the limits \
          of its control groups (memory.max) and by what the machine has: raise those, or use less"
     )]
     Memory {
-        /// Bytes that were to be made present.
+        /// Bytes of memory that were asked for.
         wanted: u64,
-        /// Bytes that can be had.
+        /// Bytes of memory that this process can have.
         left: u64,
     },
-    /// The system refuses files of memory, and no file stands in for one.
+    /// The system refuses memory files, and no other file can replace one.
     #[error(
         "memfd_create: {refused}{}; and no file of {len} bytes can be made in its place ({tried}): \
          make room there, or set TMPDIR to a folder that has some",
         advice("memfd_create", *refused)
     )]
     MemoryFile {
-        /// What it says of its own.
+        /// The error of `memfd_create`.
         refused: Errno,
-        /// Bytes.
+        /// The size of the file in bytes.
         len: usize,
-        /// The folders that were tried, and why not there.
+        /// The folders that were tried, and the error of each.
         tried: String,
     },
     /// No link can be opened with an endpoint of another host.
     #[error("no link with {peer}: {why}")]
     NoLink {
-        /// Which one.
+        /// The peer.
         peer: String,
         /// The reason.
         why: LinkMismatch,
@@ -222,34 +224,34 @@ pub enum SetupError {
          (FI_AYRE_PORTS of MPI programs, --ports of `ayre run`)"
     )]
     PortsTaken(PortRange),
-    /// All slots of the translation table, or all peer numbers, are taken.
+    /// All slots of the translation table, or all numbers of peers, are taken.
     #[error("no free {0}")]
     Exhausted(Cow<'static, str>),
     /// The request contradicts itself or a stated limit.
     #[error("invalid: {0}")]
     Invalid(Cow<'static, str>),
-    /// The operation names a key that is not alive.
+    /// The operation names a key that is not valid.
     #[error("{0}")]
     Fault(#[from] Fault),
-    /// There is no peer of this number; those that there are, in words.
+    /// There is no peer of this number.
     #[error("there is no peer {}; there {there}", .number.index())]
     NoPeer {
         /// The number.
         number: PeerId,
-        /// Which ones there are: `are 2, from 0 to 1`.
+        /// The numbers of the peers that there are, in words: `are 2, from 0 to 1`.
         there: String,
     },
-    /// The time allowed for set-up was up.
+    /// The time allowed for set-up is over.
     #[error("timed out waiting for {0}")]
     TimedOut(Cow<'static, str>),
 }
 
-/// What a peer is called of which no more than the number is known.
+/// The name of a peer of which only the number is known.
 pub(crate) fn name_of(peer: PeerId) -> String {
     format!("peer {}", peer.index())
 }
 
-/// What to do about a call that the system has refused.
+/// Advice about a system call that has failed.
 pub(crate) fn advice(call: &str, errno: Errno) -> &'static str {
     match errno {
         Errno::MFILE => "; the process has as many descriptors as it may (raise `ulimit -n`)",
@@ -269,10 +271,10 @@ pub(crate) fn advice(call: &str, errno: Errno) -> &'static str {
     }
 }
 
-/// Whom set-up waits for, where that is not known.
+/// The name for an expected peer that is not known.
 pub(crate) const A_PEER: &str = "a peer";
 
-/// A peer that has no name yet.
+/// The name for a peer that has none yet.
 const THE_PEER: &str = "the peer";
 
 impl SetupError {
@@ -292,22 +294,22 @@ impl SetupError {
         Self::PeerLeft { peer: THE_PEER.to_owned() }
     }
 
-    /// The peer has refused the connection.
+    /// An error: the peer has refused the connection.
     pub(crate) fn refused(why: Refusal) -> Self {
         Self::Refused { peer: THE_PEER.to_owned(), why }
     }
 
-    /// This side refuses it.
+    /// An error: this side refuses the connection.
     pub(crate) fn rejected(why: Refusal) -> Self {
         Self::Rejected { peer: THE_PEER.to_owned(), why }
     }
 
-    /// The peer speaks another version.
+    /// An error: the peer speaks another version of the formats.
     pub(crate) fn version(theirs: u64, ours: u64) -> Self {
         Self::Version { peer: THE_PEER.to_owned(), theirs, ours }
     }
 
-    /// The same, of a peer that has a name.
+    /// Adds the peer's name to an error.
     pub(crate) fn of(mut self, name: impl Into<String>) -> Self {
         if let Self::Refused { peer, .. }
         | Self::Rejected { peer, .. }
@@ -319,7 +321,7 @@ impl SetupError {
         self
     }
 
-    /// Wraps what a system call returned.
+    /// Wraps the error of a system call.
     pub(crate) fn os(call: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::Os { call, errno }
     }

@@ -1,54 +1,55 @@
-//! What came of each address at which a link was asked for: for people who have to find out why
-//! there is none.
+//! The outcome at each address at which a link was asked for, for people who must find out why
+//! there is no link.
 use super::Refusal;
 use rustix::io::Errno;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Addresses of which a text tells.
+/// The number of addresses that a text names.
 const TOLD_MAX: usize = 4;
 
-/// What to look at where nobody has answered.
+/// Advice for addresses where nobody has answered.
 pub(crate) const CHECK: &str = "check that firewalls of both hosts and between them let UDP pass \
     (AYRE_PORTS names the ports, of MPI programs FI_AYRE_PORTS), and name the interfaces that both \
     reach (AYRE_NET, FI_AYRE_NET)";
 
-/// An address at which a link was asked for, and what came of that.
+/// An address at which a link was asked for, and the outcome.
 // spec: OPEN-32
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddressAttempt {
     /// The address.
     pub at: SocketAddr,
-    /// How often a link was asked for there.
+    /// How many times a link was asked for there.
     pub opens: u32,
-    /// For how long, since the first time.
+    /// The time since the first attempt.
     pub time: Duration,
-    /// What was heard last.
+    /// The last answer from there.
     pub outcome: AttemptOutcome,
 }
 
-/// What was heard last of an address at which a link was asked for.
+/// The last answer from an address at which a link was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptOutcome {
-    /// Nothing.
+    /// No answer.
     Nothing,
-    /// Somebody there has answered, and then nothing has come any more.
+    /// Somebody there has answered once, and nothing has come since.
     Answered,
-    /// Somebody there says no. Where links are encrypted, anybody can have said it.
+    /// Somebody there refuses the link. Where links are encrypted, this answer is not
+    /// authenticated.
     Refused(Refusal),
-    /// The host of the address says that it has no such port (ICMP).
+    /// The host of the address reports that it has no such port (ICMP).
     PortClosed,
-    /// Somebody says that what goes there does not arrive (ICMP).
+    /// A router or host reports that datagrams to the address do not arrive (ICMP).
     Undelivered {
-        /// The error that it stands for.
+        /// The error for which the report stands.
         errno: Errno,
-        /// Who says it, where that is known: a router, or this host itself.
+        /// The sender of the report, where that is known: a router, or this host itself.
         by: Option<IpAddr>,
     },
-    /// This host has not sent there.
+    /// This host could not send to the address.
     NotSent(Errno),
 }
 
@@ -81,7 +82,7 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// What is wrong at a host that does not send to an address.
+/// Explains why a host does not send to an address.
 fn why_unsent(errno: Errno) -> &'static str {
     match errno {
         Errno::NETUNREACH | Errno::HOSTUNREACH => ", it has no route there",
@@ -105,7 +106,7 @@ impl fmt::Display for AddressAttempt {
 }
 
 impl AddressAttempt {
-    /// Several addresses in words: a few, those first of which something was heard.
+    /// Several addresses in one text: a few of them, those that have answered first.
     // spec: OPEN-32
     pub fn in_words(tried: &[Self]) -> String {
         let mut told: Vec<_> = tried.iter().collect();
@@ -121,7 +122,7 @@ impl AddressAttempt {
 
 #[cfg(all(test, not(loom)))]
 impl AddressAttempt {
-    /// For tests: that of a host, of which nothing was heard.
+    /// For tests: an attempt at an address of a host that has not answered.
     pub(crate) fn sample(host: u8) -> Self {
         let (at, time) = (([10, 0, 0, host], 7).into(), Duration::from_secs(12));
         Self { at, opens: 50, time, outcome: AttemptOutcome::Nothing }

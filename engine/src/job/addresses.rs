@@ -1,21 +1,21 @@
-//! Which addresses of this host other hosts reach, and how a rank tells others where it is.
+//! The addresses at which other hosts reach a rank, and their text.
 use crate::net::chosen::{PATHS_MAX, PLACES_MAX};
 use std::net::{SocketAddr, SocketAddrV6};
 
-/// Stands before the addresses of such a rank.
+/// The first word of a rank's text if any one of its addresses may work.
 const ANY: &str = "any";
 
-/// Where a rank is found by those of other hosts.
+/// The addresses of a rank for ranks of other hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Whereabouts {
-    /// Each address may lead there, or nowhere: whoever calls tries all. Else they are paths of
-    /// each link, and all lead there.
+pub(super) struct RankAddresses {
+    /// Whether each address may or may not lead to the rank, so that callers try all. Otherwise
+    /// they are paths of each link, and all lead there.
     pub(super) is_any: bool,
     pub(super) at: Vec<SocketAddr>,
 }
 
-impl Whereabouts {
-    /// As it is told: words.
+impl RankAddresses {
+    /// The addresses as words.
     // spec: LIFE-36
     pub(super) fn words(&self) -> Vec<String> {
         let most = if self.is_any { PLACES_MAX } else { PATHS_MAX };
@@ -24,7 +24,7 @@ impl Whereabouts {
         any.into_iter().chain(self.at.iter().map(|at| told(*at).to_string())).collect()
     }
 
-    /// What these words say; none if they are no such ones. No words are nowhere.
+    /// Parses words; None if they are not valid. No words mean no addresses.
     // spec: LIFE-26, LIFE-36
     pub(super) fn of_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut words = words.peekable();
@@ -37,7 +37,7 @@ impl Whereabouts {
     }
 }
 
-/// What an interface is called here means nothing elsewhere.
+/// Removes the interface from an address: it has no meaning on other hosts.
 fn told(at: SocketAddr) -> SocketAddr {
     match at {
         SocketAddr::V6(at) => SocketAddrV6::new(*at.ip(), at.port(), 0, 0).into(),
@@ -57,7 +57,7 @@ mod tests {
     // spec: LIFE-26, LIFE-36
     #[test]
     fn rank_addresses_round_trip_and_fit_every_key_value_store() {
-        let read = |text: &str| Whereabouts::of_words(text.split(',').filter(|w| !w.is_empty()));
+        let read = |text: &str| RankAddresses::of_words(text.split(',').filter(|w| !w.is_empty()));
         let written = |text: &str| read(text).map(|read| read.words().join(","));
         let longest = "[1111:2222:3333:4444:5555:6666:7777:8888]:65535";
         let any = [&["any"][..], &[longest; PLACES_MAX]].concat().join(",");

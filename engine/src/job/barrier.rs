@@ -5,15 +5,15 @@ use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::units::PeerId;
 
-/// In a barrier word: a rank is gone, so no barrier of this job will be complete again.
+/// In a barrier word: a rank has gone, so no barrier of this job can complete any more.
 const BROKEN: u64 = u64::MAX;
 
 impl Port {
-    /// Waits until every rank of the job has come here, everything that it posted before has ended
-    /// and is visible. Sleeps where it takes long; makes progress meanwhile. Faults of what was
-    /// posted stay for [`Port::flush`].
+    /// Blocks until every rank of the job has called this, and everything that they posted before
+    /// has completed and is visible. Sleeps in a long wait, and makes progress meanwhile. Faults of
+    /// earlier operations stay for [`Port::flush`].
     ///
-    /// A dissemination barrier: in round k each rank tells the one 2^k above it.
+    /// A dissemination barrier: in round k each rank signals the one 2^k above it.
     ///
     /// # Errors
     /// [`Fault::PeerDead`] where a rank has left or died.
@@ -25,7 +25,7 @@ impl Port {
         self.barriers += 1;
         let met = self.meet(self.barriers);
         if met.is_err() {
-            // Those who wait for us, or for whom we waited, must not wait for ever.
+            // Ranks that wait for us, or for the same ranks, must not wait for ever.
             self.tell_barrier(|_| true, BROKEN);
         }
         met

@@ -1,23 +1,24 @@
-//! What the user of a job chooses by variables, whatever launcher starts it.
+//! Settings of a job by environment variables, under every launcher.
 use crate::error::SetupError;
 use crate::net::chosen::addresses_of_user;
 use crate::settings;
 use crate::settings::choice::{Ethernet, Mode};
 use crate::settings::plan::FaultPlan;
 
-/// The variables that every launcher hands on.
+/// The settings that every launcher passes on to the ranks.
 #[derive(Debug)]
 pub(super) struct Choices {
     pub(super) mode: Mode,
     /// Links to other hosts are neither encrypted nor authenticated.
     pub(super) plain: bool,
     pub(super) ethernet: Ethernet,
-    /// What is done to what is sent there.
+    /// The faults that are added to traffic to other hosts.
     pub(super) faults: Option<FaultPlan>,
 }
 
 impl Choices {
-    /// What is wrong is an error even where there is no other host, so that it is found at once.
+    /// Reads the variables. A wrong value is an error even if the job has one host, so that it is
+    /// found early.
     // spec: LIFE-2, LIFE-8, LIFE-30, SEAL-12
     pub(super) fn read() -> Result<Self, SetupError> {
         settings::check()?;

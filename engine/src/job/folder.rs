@@ -1,11 +1,11 @@
 //! Jobs of `ayre run`: the ranks meet in a folder.
 //!
 //! Each rank listens at `<rank>.sock` in the job's directory. The socket appears there by a rename
-//! once it listens, so whoever sees it can connect; ranks that come early are told by inotify.
-//! Where the job has several hosts, the directory is that of one of them: a rank of another one has
-//! a file `<rank>.addr` there, which says where its port is open to other hosts, and
-//! `key` holds what protects the links.
-use super::addresses::Whereabouts;
+//! once it listens, so a rank that sees it can connect; ranks that come earlier wait by inotify.
+//!
+//! In a job of several hosts, each host has its own directory. There, a rank of another host has a
+//! file `<rank>.addr` with the addresses of its port, and the file `key` has the key of the links.
+use super::addresses::RankAddresses;
 use super::choices::Choices;
 use super::{Beginning, Job, Route, wrong, wrong_variable};
 use crate::error::SetupError;
@@ -25,10 +25,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// What tells a rank of `ayre run` its place; each is needed.
+/// The variables that give a rank of `ayre run` its place; all of them are required.
 const NAMES: [&str; 3] = ["AYRE_JOB", "AYRE_RANK", "AYRE_SIZE"];
 
-/// Whether this process is a rank of `ayre run`, or is said to be.
+/// Whether the environment says that this process is a rank of `ayre run`.
 pub(super) fn is_named() -> bool {
     NAMES.iter().any(|name| std::env::var_os(name).is_some())
 }
@@ -56,8 +56,8 @@ pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
     Ok(Job { rank, size, here: count, processors, choices, route })
 }
 
-/// A rank is one of the job's, and a job is not larger than what a port can have of peers; both
-/// numbers come with the variables that tell them.
+/// Checks that the rank is one of the job's, and that a port can have this number of peers. The
+/// error names the variables in `told_by`.
 pub(super) fn check_rank(rank: usize, size: usize, told_by: &str) -> Result<(), SetupError> {
     if size > PEERS_MAX {
         return Err(wrong(format!(
@@ -82,7 +82,7 @@ fn number(name: &str) -> Result<usize, SetupError> {
     text.parse().map_err(|_| wrong(format!("{name}={text} is no number")))
 }
 
-/// Ranks `first..end` of a job, this one among them.
+/// Parses the ranks `first..end` of a job, which must contain this one.
 fn parse_range(text: &str, rank: usize, size: usize) -> Option<Range<u16>> {
     let (first, end) = text.split_once("..")?;
     let range = first.parse::<u16>().ok()?..end.parse::<u16>().ok()?;
@@ -90,7 +90,7 @@ fn parse_range(text: &str, rank: usize, size: usize) -> Option<Range<u16>> {
     valid.then_some(range)
 }
 
-/// One IP address for each path.
+/// Parses IP addresses, one for each path.
 fn parse_addresses(text: &str) -> Option<Vec<IpAddr>> {
     text.split(',').map(|address| address.parse().ok()).collect()
 }
@@ -102,13 +102,14 @@ pub(super) struct Folder {
     rank: u16,
     /// The ranks of this host.
     here: Range<u16>,
-    /// Those at which to be open to others, if the launcher has found them out.
+    /// The addresses for other hosts, if the launcher has found them.
     addresses: Vec<IpAddr>,
     arrivals: Option<Arrivals>,
 }
 
 impl Folder {
-    /// The socket's file goes with the listener; the directory is the launcher's to remove.
+    /// Listens in the directory. The socket's file is removed with the listener; the launcher
+    /// removes the directory.
     // spec: LIFE-3
     pub(super) fn listen(&mut self) -> Result<Listener, SetupError> {
         debug_assert!(self.arrivals.is_none(), "a rank listens once");
@@ -124,14 +125,14 @@ impl Folder {
         Ok(Zeroizing::new(Zeroizing::new(file).trim().to_owned()))
     }
 
-    /// Where the launcher has this rank be open to other hosts, if it says so.
+    /// The addresses at which the launcher has this rank open to other hosts, if it gives any.
     pub(super) fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }
 
-    /// Has the launcher tell the other hosts where this rank is.
+    /// Has the launcher tell the other hosts this rank's addresses.
     // spec: LIFE-36
-    pub(super) fn publish(&self, own: &Whereabouts) -> Result<(), SetupError> {
+    pub(super) fn publish(&self, own: &RankAddresses) -> Result<(), SetupError> {
         let lines: String = own.words().iter().map(|word| format!("{word}\n")).collect();
         let (tmp, file) = (self.file(self.rank, "addr.tmp"), self.file(self.rank, "addr"));
         std::fs::write(&tmp, lines).map_err(in_directory)?;
@@ -153,7 +154,7 @@ impl Port {
         Ok(match folder.here.contains(&rank) {
             true => Beginning::Here(self.connect_when_there(folder, rank)?),
             false => {
-                let Whereabouts { is_any, at } = self.read_when_there(folder, rank)?;
+                let RankAddresses { is_any, at } = self.read_when_there(folder, rank)?;
                 Beginning::Elsewhere(self.begin_connect_by((&at, is_any), Some(rank))?)
             }
         })
@@ -169,14 +170,14 @@ impl Port {
         }
     }
 
-    /// Where a rank of another host is, once the launcher has said so.
+    /// The addresses of a rank of another host; waits until the launcher has written them.
     // spec: LIFE-36
-    fn read_when_there(&mut self, folder: &Folder, rank: u16) -> Result<Whereabouts, SetupError> {
+    fn read_when_there(&mut self, folder: &Folder, rank: u16) -> Result<RankAddresses, SetupError> {
         let path = folder.file(rank, "addr");
         loop {
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
-                    let read = Whereabouts::of_words(text.lines());
+                    let read = RankAddresses::of_words(text.lines());
                     let wrong = || wrong(format!("{} has no addresses", path.display()));
                     return read.filter(|read| !read.at.is_empty()).ok_or_else(wrong);
                 }
@@ -199,14 +200,14 @@ fn in_directory(error: std::io::Error) -> SetupError {
     wrong(format!("job directory: {error}"))
 }
 
-/// Sockets that appear in the job's directory.
+/// A watch for sockets that appear in the job's directory.
 #[derive(Debug)]
 struct Arrivals {
     watch: Descriptor,
 }
 
 impl Arrivals {
-    /// Watches from before the first look, so that no arrival is missed.
+    /// Starts the watch before the first look, so that no socket is missed.
     fn watch(folder: &Folder) -> Result<Self, SetupError> {
         let watch = descriptor::watcher().map_err(SetupError::os("inotify"))?;
         inotify::add_watch(&watch, &folder.directory, WatchFlags::MOVED_TO)
@@ -214,7 +215,7 @@ impl Arrivals {
         Ok(Self { watch })
     }
 
-    /// What arrived does not matter: the caller looks for itself.
+    /// Discards the events: the caller looks for itself.
     fn take(&self) {
         let mut events = [MaybeUninit::uninit(); 1024];
         while rustix::io::read(&self.watch, &mut events[..]).is_ok_and(|(read, _)| !read.is_empty())

@@ -1,10 +1,10 @@
-//! Ranks that meet at a launcher's board.
+//! The meeting of ranks at a launcher's board.
 //!
-//! Each puts up a card: on which host it is and where it listens there. Ranks of one host then
-//! connect by sockets without files, so that nothing is left wherever one dies. Where there are
-//! several hosts, rank 0 draws the job's key and puts it up, sealed for each; each opens its port
-//! to the others and puts up its addresses.
-use super::addresses::Whereabouts;
+//! Each rank publishes a card with its host and the name of its socket there. Ranks of one host
+//! then connect by sockets without files, so that a death leaves no files behind. In a job of
+//! several hosts, rank 0 draws the job's key and publishes it, sealed for each rank. Each rank then
+//! opens its port to the other hosts and publishes its addresses.
+use super::addresses::RankAddresses;
 use super::board::Board;
 use super::choices::Choices;
 use super::secret::{Recipient, seal};
@@ -16,28 +16,28 @@ use crate::port::setup::Listener;
 use crate::random;
 use zeroize::Zeroizing;
 
-/// How every card of this version begins.
+/// The first words of every card of this version.
 const CARD: &str = "ayre-card-2";
-/// What stands in place of a public key on the cards of plain jobs.
+/// Stands for a public key on the cards of plain jobs.
 const PLAIN: &str = "plain";
-/// Names of what a rank puts up. Of the keys, the recipient's rank follows.
+/// Names of the published texts. For a key, the recipient's rank follows.
 const CARD_NAME: &str = "ayre-card";
 const KEY_NAME: &str = "ayre-key-";
 const NET_NAME: &str = "ayre-net";
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
 
-/// What a rank tells all others of itself.
+/// The card of a rank, for all others.
 #[derive(Clone, PartialEq, Eq)]
 struct Card {
     /// See [`host::identity`].
     host: String,
-    /// The name of its socket, without a file.
+    /// The name of its socket, which has no file.
     socket: String,
     /// See [`host::processors`].
     processors: String,
     host_name: String,
-    /// The public key to which the job's is sealed, or that there is none.
+    /// The public key to which the job's key is sealed, or [`PLAIN`].
     protection: String,
 }
 
@@ -65,31 +65,31 @@ impl Card {
     }
 }
 
-/// What has come of the ranks' meeting.
+/// The result of the ranks' meeting.
 pub(super) struct Meeting {
     board: Box<dyn Board>,
     listener: Option<Listener>,
-    /// This rank as one that gets the job's key; none in plain jobs.
+    /// This rank as a recipient of the job's key; None in plain jobs.
     recipient: Option<Recipient>,
     cards: Vec<Card>,
-    /// Of the ranks of other hosts, by rank, once all have told them.
-    places: Vec<Whereabouts>,
+    /// The addresses of ranks of other hosts, by rank, once all have published them.
+    places: Vec<RankAddresses>,
 }
 
 impl std::fmt::Debug for Meeting {
-    /// Without what only this process knows.
+    /// Leaves out the secrets of this process.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { board, listener, .. } = self;
         out.debug_struct("Meeting").field("board", board).field("listener", listener).finish()
     }
 }
 
-/// Meets the other ranks. Waits for all of them.
+/// Meets the other ranks. Blocks until all have come.
 // spec: LIFE-24, LIFE-25, SEAL-13
 pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, SetupError> {
     let (rank, size) = (board.rank(), board.size());
     let socket = format!("ayre-{}", *random::secret::<NAME_BYTES>());
-    // Before its name is told, so that whoever knows it can connect.
+    // Before its name is published, so that a rank that knows it can connect.
     let listener = Listener::at_name(&socket)?;
     let recipient = if choices.plain { None } else { Some(Recipient::new()?) };
     let protection = recipient.as_ref().map_or(PLAIN, Recipient::public).to_owned();
@@ -108,7 +108,7 @@ pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, S
     Ok(Job { rank: rank as u16, size, here: count, processors, choices, route })
 }
 
-/// All ranks have been told the same, so nobody can be made to do without protection.
+/// Checks that all ranks have the same protection, so that none can be made to do without.
 fn check_protection(cards: &[Card]) -> Result<(), SetupError> {
     let is_plain = |card: &Card| card.protection == PLAIN;
     match cards.iter().position(|card| is_plain(card) != is_plain(&cards[0])) {
@@ -122,7 +122,7 @@ impl Meeting {
         self.listener.take().ok_or_else(|| SetupError::invalid("a rank listens once"))
     }
 
-    /// The job's key, which rank 0 hands out. Waits for all ranks.
+    /// The job's key, which rank 0 distributes. Blocks until all ranks have come.
     // spec: SEAL-13
     pub(super) fn key(&mut self) -> Result<Zeroizing<String>, SetupError> {
         debug_assert!(self.recipient.is_some(), "a job in plain text has no key");
@@ -142,9 +142,9 @@ impl Meeting {
         Ok(key)
     }
 
-    /// Tells where this rank is, and hears it of all others. Waits for them.
+    /// Publishes this rank's addresses, and reads those of all others. Blocks until they have come.
     // spec: LIFE-25, LIFE-36
-    pub(super) fn publish(&mut self, own: &Whereabouts) -> Result<(), SetupError> {
+    pub(super) fn publish(&mut self, own: &RankAddresses) -> Result<(), SetupError> {
         let texts = self.board.exchange(NET_NAME, &own.words().join(","))?;
         self.places = parse_each(&texts, parse_places)?;
         debug_assert_eq!(self.places.len(), self.cards.len(), "each rank is somewhere");
@@ -155,7 +155,7 @@ impl Meeting {
         self.board.finish();
     }
 
-    /// Whether some ranks cannot tell on which host they are.
+    /// Whether some ranks do not know their host.
     pub(super) fn has_unknown_hosts(&self) -> bool {
         self.cards.iter().any(|card| card.host.starts_with(host::UNKNOWN_HOST))
     }
@@ -174,13 +174,13 @@ impl Port {
         let (whom, rank) = (Some(rank), usize::from(rank));
         debug_assert!(rank < meeting.board.rank(), "a rank calls those below");
         let card = &meeting.cards[rank];
-        // Also where the two do not say that they are on one host: who answers is here.
+        // Also where the two do not claim to be on one host: a rank that answers is on this host.
         if let Some(begun) = self.begin_connect_to(&card.socket)? {
             return Ok(Beginning::Here(begun));
         }
         match meeting.places.get(rank) {
             _ if meeting.is_here(card) => Err(SetupError::peer_left()),
-            Some(Whereabouts { is_any, at }) if !at.is_empty() => {
+            Some(RankAddresses { is_any, at }) if !at.is_empty() => {
                 Ok(Beginning::Elsewhere(self.begin_connect_by((at, *is_any), whom)?))
             }
             _ => Err(wrong(format!(
@@ -191,7 +191,7 @@ impl Port {
     }
 }
 
-/// What each rank has put up, read; a text that is none is an error.
+/// Parses the text of each rank; one that is not valid is an error.
 fn parse_each<T>(
     texts: &[String],
     parse: impl Fn(&str) -> Option<T>,
@@ -203,10 +203,10 @@ fn parse_each<T>(
     each.collect()
 }
 
-fn parse_places(text: &str) -> Option<Whereabouts> {
+fn parse_places(text: &str) -> Option<RankAddresses> {
     match text {
-        "" => Some(Whereabouts::default()),
-        text => Whereabouts::of_words(text.split(',')),
+        "" => Some(RankAddresses::default()),
+        text => RankAddresses::of_words(text.split(',')),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parallel jobs: ranks that a launcher started find each other, and meet in barriers.
+//! Parallel jobs: ranks that a launcher has started find each other, and meet in barriers.
 //!
 //! | started by | the ranks meet | |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | MPICH's `mpiexec`, Slurm | at the launcher's *board*, by PMI | [`pmi`] |
 //! | Open MPI's `mpirun`, PRRTE, Slurm | at the launcher's board, by PMIx | [`pmix`] |
 //!
-//! A board takes a text of each rank and hands all of them to each. What ranks tell each other
-//! there is [`meeting`]'s subject; after that no launcher is needed.
+//! A board takes a text from each rank and gives all texts to each. [`meeting`] has the texts;
+//! after the meeting no launcher is needed.
 mod addresses;
 mod barrier;
 mod board;
@@ -27,7 +27,7 @@ use crate::port::attach::BegunLink;
 use crate::port::config::{Config, Spin};
 use crate::port::setup::{Begun, Listener};
 use crate::settings::choice::Mode;
-use addresses::Whereabouts;
+use addresses::RankAddresses;
 use choices::Choices;
 use folder::Folder;
 use meeting::Meeting;
@@ -35,56 +35,58 @@ use std::net::IpAddr;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// What a rank is told of its job, or has found out.
+/// A rank's knowledge of its job.
 #[derive(Debug)]
 struct Job {
     rank: u16,
     size: usize,
-    /// Ranks of this host.
+    /// The number of ranks of this host.
     here: usize,
-    /// Processors that these share, as far as that is known.
+    /// The number of processors that these share, if it is known.
     processors: Option<usize>,
     choices: Choices,
     route: Route,
 }
 
-/// By what the ranks find each other.
+/// The way by which the ranks find each other.
 #[derive(Debug)]
 enum Route {
     Folder(Folder),
     Meeting(Box<Meeting>),
 }
 
-/// A connection that was begun with a rank of this host or of another one.
+/// A pending connection with a rank of this host or of another one.
 enum Beginning {
     Here(Begun),
     Elsewhere(BegunLink),
 }
 
 impl Port {
-    /// Joins the job that a launcher started (`ayre run`, or one that speaks PMIx or PMI): connects
-    /// this rank with every other one, and with itself. Collective; waits for all ranks.
+    /// Joins the job that a launcher has started (`ayre run`, or one that speaks PMIx or PMI):
+    /// connects this rank with every other one, and with itself. Collective: blocks until all ranks
+    /// have joined, at most for the set-up time.
     ///
-    /// A launcher other than `ayre run` is asked once: a process joins one job.
+    /// A process can join one job only, once: launchers other than `ayre run` answer only the first
+    /// time.
     ///
     /// # Errors
-    /// [`SetupError::Environment`] where the program was not started by a launcher, or that one
-    /// does not do what it should; [`SetupError::PeerLeft`], [`SetupError::TimedOut`] where a rank
+    /// [`SetupError::Environment`] where no launcher has started the program, or the launcher does
+    /// not behave as it should; [`SetupError::PeerLeft`] and [`SetupError::TimedOut`] where a rank
     /// does not come.
     // spec: LIFE-2, LIFE-4
     pub fn join() -> Result<Self, SetupError> {
         Self::join_with(Config::new())
     }
 
-    /// Whether a launcher has started this process as a rank of a job, so that it can join it: what
-    /// a program asks that also works alone.
+    /// Whether a launcher has started this process as a rank of a job, so that it can join. For
+    /// programs that also work alone.
     // spec: LIFE-23
     pub fn is_launched() -> bool {
         folder::is_named() || launcher::is_named()
     }
 
-    /// Joins the job with other than the default choices. The launcher's mode holds where it is
-    /// the stricter one; where ranks outnumber processors, waits give way early.
+    /// Joins the job as [`Port::join`] does, with these options. Where the launcher sets another
+    /// mode, the stricter one holds. Where ranks outnumber processors, waits yield early.
     ///
     /// # Errors
     /// As [`Port::join`].
@@ -109,16 +111,16 @@ impl Port {
         Ok(port)
     }
 
-    /// Connects to all lower ranks and accepts all higher ones. Nobody waits for an answer before
-    /// everybody has been asked, so no order of arrival can block.
+    /// Connects to all lower ranks and accepts all higher ones. No rank waits for an answer before
+    /// it has sent all its requests, so no order of arrival can block.
     // spec: LIFE-3, LIFE-5
     fn mesh(&mut self, job: &mut Job) -> Result<(), SetupError> {
-        self.doors.open(job.route.listen()?);
-        self.doors.let_in_ranks(job.rank, job.size);
+        self.accept_queue.open(job.route.listen()?);
+        self.accept_queue.admit_ranks(job.rank, job.size);
         if job.here < job.size {
             let own = match self.open_to_hosts(job) {
-                // It may be that all can be called here: that is found by trying.
-                Err(_) if job.route.has_unknown_hosts() => Whereabouts::default(),
+                // It may be that all ranks can be called on this host: a try shows that.
+                Err(_) if job.route.has_unknown_hosts() => RankAddresses::default(),
                 opened => opened?,
             };
             job.route.publish(&own)?;
@@ -144,11 +146,11 @@ impl Port {
             finished.map_err(|error| error.of(format!("rank {lower}")))?;
         }
         self.connect_loopback()?;
-        self.doors.close();
+        self.accept_queue.close();
         Ok(())
     }
 
-    /// Says which ranks have not come, where waiting for them has taken too long.
+    /// Adds the missing ranks to the error of a wait that was too long.
     #[cold]
     fn who_is_missing(&self, error: SetupError) -> SetupError {
         const NAMED_MAX: usize = 16;
@@ -173,9 +175,9 @@ impl Port {
         }
     }
 
-    /// Opens the port to the job's other hosts; where it is then. Collective.
+    /// Opens the port to the job's other hosts; returns its addresses. Collective.
     // spec: LIFE-21, LIFE-36, SEAL-12
-    fn open_to_hosts(&mut self, job: &mut Job) -> Result<Whereabouts, SetupError> {
+    fn open_to_hosts(&mut self, job: &mut Job) -> Result<RankAddresses, SetupError> {
         let mut options = match job.choices.plain {
             true => NetOptions::plain(),
             false => NetOptions::sealed(&job.route.key()?)?,
@@ -187,20 +189,20 @@ impl Port {
             options = options.faults(plan);
         }
         let at = self.open_net(&options)?;
-        Ok(Whereabouts { is_any: self.remote.is_at_any(), at })
+        Ok(RankAddresses { is_any: self.remote.is_at_any(), at })
     }
 }
 
 impl Job {
-    /// Asks the environment which launcher there is. The innermost one counts, where one was
-    /// started by another.
+    /// Finds the launcher by the environment. If one launcher has started another one, the inner
+    /// one counts.
     // spec: LIFE-2, LIFE-23
-    fn of_launcher(patience: Duration) -> Result<Self, SetupError> {
+    fn of_launcher(timeout: Duration) -> Result<Self, SetupError> {
         let choices = Choices::read()?;
         if folder::is_named() {
             return folder::read(choices);
         }
-        match launcher::find(patience)? {
+        match launcher::find(timeout)? {
             Some(board) => meeting::hold(board, choices),
             None => Err(launcher::none()),
         }
@@ -208,7 +210,7 @@ impl Job {
 }
 
 impl Route {
-    /// Takes calls from ranks of this host.
+    /// Listens for ranks of this host.
     fn listen(&mut self) -> Result<Listener, SetupError> {
         match self {
             Self::Folder(folder) => folder.listen(),
@@ -216,7 +218,7 @@ impl Route {
         }
     }
 
-    /// The job's key. Collective; waits for rank 0.
+    /// The job's key. Collective: blocks until rank 0 has published it.
     fn key(&mut self) -> Result<Zeroizing<String>, SetupError> {
         match self {
             Self::Folder(folder) => folder.key(),
@@ -224,7 +226,7 @@ impl Route {
         }
     }
 
-    /// Where the launcher has this rank be open to other hosts, if it says so.
+    /// The addresses at which the launcher has this rank open to other hosts, if it gives any.
     fn addresses(&self) -> &[IpAddr] {
         match self {
             Self::Folder(folder) => folder.addresses(),
@@ -232,15 +234,15 @@ impl Route {
         }
     }
 
-    /// Tells the ranks of other hosts where this one is.
-    fn publish(&mut self, own: &Whereabouts) -> Result<(), SetupError> {
+    /// Tells this rank's addresses to the ranks of other hosts.
+    fn publish(&mut self, own: &RankAddresses) -> Result<(), SetupError> {
         match self {
             Self::Folder(folder) => folder.publish(own),
             Self::Meeting(meeting) => meeting.publish(own),
         }
     }
 
-    /// Whether some ranks cannot tell on which host they are.
+    /// Whether some ranks do not know their host.
     fn has_unknown_hosts(&self) -> bool {
         match self {
             Self::Folder(_) => false,
@@ -248,7 +250,7 @@ impl Route {
         }
     }
 
-    /// What there was to ask the launcher has been asked.
+    /// Tells the launcher that no more requests follow.
     fn finish(&mut self) {
         if let Self::Meeting(meeting) = self {
             meeting.finish();
@@ -256,12 +258,12 @@ impl Route {
     }
 }
 
-/// The environment, or the launcher behind it, is wrong.
+/// An error of the environment, or of the launcher behind it.
 fn wrong(what: impl Into<String>) -> SetupError {
     SetupError::Environment(what.into())
 }
 
-/// A variable is wrong.
+/// An error: a variable has a wrong value.
 fn wrong_variable(name: &str) -> SetupError {
     let text = std::env::var(name).unwrap_or_default();
     wrong(format!("{name}={text}"))

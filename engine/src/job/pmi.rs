@@ -1,8 +1,8 @@
-//! PMI, version 1: lines of text at a socket that the launcher has left open.
+//! PMI, version 1: lines of text over a socket that the launcher has left open.
 //!
-//! Spoken by MPICH's `mpiexec` and Slurm's `srun --mpi=pmi2`, whose server takes both versions.
-//! There is no standard; the source is MPICH, `src/pmi/simple/simple_pmi.c` on the side of a rank
-//! and `pmiserv_pmi_v1.c` on that of the launcher, and Slurm's `plugins/mpi/pmi2/pmi1.c`.
+//! MPICH's `mpiexec` and Slurm's `srun --mpi=pmi2`, whose server accepts both versions, speak it.
+//! There is no standard. The sources are MPICH's `src/pmi/simple/simple_pmi.c` on the side of a
+//! rank and `pmiserv_pmi_v1.c` on that of the launcher, and Slurm's `plugins/mpi/pmi2/pmi1.c`.
 //!
 //! ```text
 //! cmd=init pmi_version=1 pmi_subversion=1     cmd=response_to_init rc=0 pmi_version=1 ...
@@ -24,37 +24,37 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::time::{Duration, Instant};
 
-/// Longest answer: a value of 1024 and what goes with it.
+/// The longest answer: a value of 1024 bytes and its overhead.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// A launcher that speaks PMI.
 #[derive(Debug)]
 pub(super) struct Pmi {
     socket: Descriptor,
-    /// What has come behind the last line.
+    /// Bytes that have come after the last line.
     ahead: Vec<u8>,
     rank: usize,
     size: usize,
     space: String,
-    /// How long an answer may take, those that wait for other ranks included.
-    patience: Duration,
+    /// The longest time for an answer, also for one that waits for other ranks.
+    timeout: Duration,
 }
 
 impl Pmi {
     /// The launcher behind `PMI_FD`, if there is one.
-    pub(super) fn find(patience: Duration) -> Result<Option<Self>, SetupError> {
+    pub(super) fn find(timeout: Duration) -> Result<Option<Self>, SetupError> {
         let Some(socket) = socket() else { return Ok(None) };
         let place = [variable("PMI_RANK")?, variable("PMI_SIZE")?];
-        Self::greet(socket, place, patience).map(Some)
+        Self::greet(socket, place, timeout).map(Some)
     }
 
     fn greet(
         socket: Descriptor,
         [rank, size]: [usize; 2],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, SetupError> {
         let (ahead, space) = (Vec::new(), String::new());
-        let mut pmi = Self { socket, ahead, rank, size, space, patience };
+        let mut pmi = Self { socket, ahead, rank, size, space, timeout };
         pmi.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
         let maxes = pmi.ask("cmd=get_maxes", "maxes")?;
         let longest = maxes.value("vallen_max").and_then(|text| text.parse().ok());
@@ -66,9 +66,9 @@ impl Pmi {
         Ok(pmi)
     }
 
-    /// Sends a request, and takes the answer of this name.
+    /// Sends a request, and reads the answer of this name.
     fn ask(&mut self, request: &str, name: &str) -> Result<Answer, SetupError> {
-        let deadline = clock::now() + self.patience;
+        let deadline = clock::now() + self.timeout;
         self.send(request)?;
         let answer = Answer(self.line(deadline)?);
         let is_refused = answer.value("rc").is_some_and(|code| code != "0");
@@ -78,7 +78,7 @@ impl Pmi {
         }
     }
 
-    /// Names are the whole job's, so the rank is part of them.
+    /// Names are shared by the whole job, so the rank is part of them.
     fn name(&self, rank: usize, name: &str) -> String {
         debug_assert!(!name.contains([' ', '=']), "a key is one word");
         format!("kvsname={} key={name}-{rank}", self.space)
@@ -98,7 +98,7 @@ impl Pmi {
         Ok(())
     }
 
-    /// The next line, without its end.
+    /// The next line, without its line feed.
     fn line(&mut self, deadline: Instant) -> Result<String, SetupError> {
         loop {
             if let Some(end) = self.ahead.iter().position(|byte| *byte == b'\n') {
@@ -155,13 +155,13 @@ impl Board for Pmi {
     }
 
     fn finish(&mut self) {
-        // A launcher that does not answer has nothing to say that would change anything.
+        // A launcher that does not answer has no answer that would change anything.
         let _ = self.ask("cmd=finalize", "finalize_ack");
     }
 }
 
-/// A copy of the launcher's socket. None where there is none, or the variable was left by a
-/// launcher further out: then it names no socket of this process.
+/// A copy of the launcher's socket. None where there is none, or where the variable comes from an
+/// outer launcher: then it names no socket of this process.
 pub(super) fn socket() -> Option<Descriptor> {
     std::env::var("PMI_FD").ok()?.parse().ok().and_then(inherited_socket)
 }
@@ -180,7 +180,7 @@ impl Answer {
         words.filter_map(|word| word.split_once('=')).find(|word| word.0 == name).map(|it| it.1)
     }
 
-    /// Without a value, which others wrote.
+    /// An error without the value, which others have written.
     fn is_wrong(&self) -> SetupError {
         let told = self.0.split(" value=").next().unwrap_or_default();
         wrong(format!("the launcher answers `{}`", told.escape_debug()))

@@ -1,6 +1,6 @@
-//! PMIx: a library that talks to the launcher's server on this host.
+//! PMIx: a library that connects with the launcher's server on this host.
 //!
-//! Spoken by Open MPI's `mpirun`, PRRTE, and Slurm's `srun --mpi=pmix`. The source is the PMIx
+//! Open MPI's `mpirun`, PRRTE, and Slurm's `srun --mpi=pmix` speak it. The source is the PMIx
 //! Standard, version 4 (`PMIx_Put`, `PMIx_Fence`, `PMIx_Get`).
 use super::board::Board;
 use super::wrong;
@@ -14,19 +14,19 @@ use std::time::Duration;
 pub(super) struct Pmix {
     client: Client,
     size: usize,
-    /// How long what waits for other ranks may take.
-    patience: Duration,
+    /// The longest time for calls that wait for other ranks.
+    timeout: Duration,
 }
 
 impl Pmix {
-    /// The launcher that the environment names; none if it does not name any.
-    pub(super) fn find(patience: Duration) -> Result<Option<Self>, SetupError> {
+    /// The launcher that the environment names; None if it names none.
+    pub(super) fn find(timeout: Duration) -> Result<Option<Self>, SetupError> {
         if !is_named() {
             return Ok(None);
         }
         let client = Client::start().map_err(failed)?;
-        let size = client.job_size(patience).map_err(failed)? as usize;
-        Ok(Some(Self { client, size, patience }))
+        let size = client.job_size(timeout).map_err(failed)? as usize;
+        Ok(Some(Self { client, size, timeout }))
     }
 }
 
@@ -40,15 +40,15 @@ impl Board for Pmix {
     }
 
     fn put(&mut self, name: &str, text: &str) -> Result<(), SetupError> {
-        self.client.put(&zero_ended(name), text).map_err(failed)
+        self.client.put(&nul_terminated(name), text).map_err(failed)
     }
 
     fn fence(&mut self) -> Result<(), SetupError> {
-        self.client.fence(self.patience).map_err(failed)
+        self.client.fence(self.timeout).map_err(failed)
     }
 
     fn get(&mut self, rank: usize, name: &str) -> Result<String, SetupError> {
-        self.client.get(rank as u32, &zero_ended(name), self.patience).map_err(failed)
+        self.client.get(rank as u32, &nul_terminated(name), self.timeout).map_err(failed)
     }
 
     fn finish(&mut self) {
@@ -60,7 +60,7 @@ pub(super) fn is_named() -> bool {
     ["PMIX_NAMESPACE", "PMIX_RANK"].iter().all(|name| std::env::var_os(name).is_some())
 }
 
-fn zero_ended(name: &str) -> CString {
+fn nul_terminated(name: &str) -> CString {
     CString::new(name).expect("no zero is in a name")
 }
 

@@ -1,9 +1,9 @@
-//! How the job's key gets from rank 0 to the others: sealed for each of them, because more people
-//! read a launcher's board than the ranks of one job.
+//! The transfer of the job's key from rank 0 to the others: sealed for each of them, because other
+//! people than the job's can read a launcher's board.
 //!
-//! A rank puts a public key on its card; what rank 0 seals to it is one message of Noise's pattern
-//! N. Who only reads learns nothing. Who can change what the launcher carries can hand out a key of
-//! his own; from him there is no protection without something that ranks have known before.
+//! A rank publishes a public key on its card, to which rank 0 seals one message of Noise's pattern
+//! N. A reader of the board learns nothing. An attacker who can change the board can hand out a key
+//! of his own; there is no protection from him unless the ranks shared a secret before.
 use super::board::TEXT_CHARS_MAX;
 use super::wrong;
 use crate::error::SetupError;
@@ -12,15 +12,15 @@ use snow::Builder;
 use zeroize::Zeroizing;
 
 const PROTOCOL: &str = "Noise_N_25519_AESGCM_SHA256";
-/// Keeps messages apart from those of other uses of the pattern.
+/// Distinguishes these messages from other uses of the pattern.
 const PROLOGUE: &[u8] = b"ayre key 1";
 const PUBLIC_BYTES: usize = 32;
-/// The job's key, as digits.
+/// The length of the job's key in digits.
 const KEY_CHARS: usize = 64;
 const SEALED_BYTES: usize = PUBLIC_BYTES + KEY_CHARS + 16;
 const _: () = assert!(2 * SEALED_BYTES <= TEXT_CHARS_MAX, "launchers take a sealed key");
 
-/// One to whom something can be sealed.
+/// A recipient of sealed keys.
 pub(super) struct Recipient {
     public: String,
     private: Zeroizing<Vec<u8>>,
@@ -33,12 +33,12 @@ impl Recipient {
         Ok(Self { public: hex(&pair.public), private: Zeroizing::new(pair.private) })
     }
 
-    /// 64 digits, which everybody may know.
+    /// The public key in 64 digits.
     pub(super) fn public(&self) -> &str {
         &self.public
     }
 
-    /// Reads what was sealed for this one; none if it was not, or has been changed.
+    /// Opens a key that was sealed for this recipient; None if it was not, or was changed.
     pub(super) fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
         let sealed = bytes::<SEALED_BYTES>(sealed)?;
         let builder = builder().local_private_key(&self.private).ok()?;
@@ -49,7 +49,7 @@ impl Recipient {
     }
 }
 
-/// Seals the job's key for whoever has this public key.
+/// Seals the job's key for the owner of this public key.
 pub(super) fn seal(key: &str, public: &str) -> Result<String, SetupError> {
     debug_assert_eq!(key.len(), KEY_CHARS, "the job's key has as many digits");
     let public = bytes::<PUBLIC_BYTES>(public).ok_or_else(|| wrong("a card has no public key"))?;
@@ -70,7 +70,7 @@ fn failed(error: snow::Error) -> SetupError {
     wrong(format!("sealing the job's key: {error}"))
 }
 
-/// So many bytes from as many pairs of digits; nothing may stand around them.
+/// Parses N bytes from N pairs of digits, and nothing else.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if pairs.len() != N || !rest.is_empty() {

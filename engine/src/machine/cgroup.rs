@@ -1,32 +1,32 @@
-//! The control groups that this process is in, and what they allow: memory and processors. A
-//! container is such a group, and so is a job of a batch system.
+//! The control groups of this process and their limits on memory and processors. A container is a
+//! control group, and so is a job of a batch system.
 //!
 //! A process is in one group of each hierarchy, and the limits of all groups above that hold, too.
-//! Where `/proc` tells a path that is not mounted here, as in a container, the root of what is
-//! mounted is the container's group.
+//! Where `/proc` gives a path that is not mounted here, as in a container, the root of the mounted
+//! hierarchy is the container's group.
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where hierarchies are mounted.
+/// The folder where hierarchies are mounted.
 const MOUNTED_AT: &str = "/sys/fs/cgroup";
 
-/// The groups of this process that have to do with one resource, innermost first.
+/// The groups of this process for one resource, innermost first.
 #[derive(Debug)]
 pub(super) struct Groups {
-    /// Of the second version of control groups.
+    /// Groups of the second version.
     pub(super) unified: Vec<PathBuf>,
-    /// Of the first version.
+    /// Groups of the first version.
     pub(super) of_controller: Vec<PathBuf>,
 }
 
 impl Groups {
-    /// Those of a controller such as `memory`.
+    /// The groups for a controller such as `memory`.
     pub(super) fn of(controller: &str) -> Self {
         let listed = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Self::found(&listed, Path::new(MOUNTED_AT), controller)
     }
 
-    /// Of `listed`, lines of `number:controllers:path`.
+    /// The groups in `listed`, lines of `number:controllers:path`.
     pub(super) fn found(listed: &str, mounted_at: &Path, controller: &str) -> Self {
         let mut groups = Self { unified: Vec::new(), of_controller: Vec::new() };
         for line in listed.lines() {
@@ -52,12 +52,12 @@ fn with_those_above(root: &Path, path: &str) -> Vec<PathBuf> {
     own.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_owned).collect()
 }
 
-/// What a file of a group says, if it is there.
+/// The text of a file of a group, if it exists.
 pub(super) fn said(group: &Path, file: &str) -> Option<String> {
     fs::read_to_string(group.join(file)).ok().map(|text| text.trim().to_owned())
 }
 
-/// The number in a file of a group; none where there is none, as in "max".
+/// The number in a file of a group; None for other texts, such as "max".
 pub(super) fn number(group: &Path, file: &str) -> Option<u64> {
     said(group, file)?.parse().ok()
 }
@@ -66,7 +66,7 @@ pub(super) fn number(group: &Path, file: &str) -> Option<u64> {
 pub(super) mod tests {
     use super::*;
 
-    /// A folder with files in it, which goes with this.
+    /// A folder with files, which is removed with this.
     pub(in super::super) struct Mounted(PathBuf);
 
     impl Mounted {

@@ -1,23 +1,24 @@
-//! What tells this host from others, and how much of it this process may use.
+//! The identity of this host, and the part of it that this process may use.
 use crate::random;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::sync::LazyLock;
 
-/// How what a process says of a host begins that it cannot tell from others.
+/// The prefix of an identity that does not distinguish hosts.
 pub(crate) const UNKNOWN_HOST: &str = "unknown-";
 const UNKNOWN_BYTES: usize = 16;
-/// Longest list of processors that is told.
+/// The length of the longest list of processors.
 const PROCESSORS_CHARS_MAX: usize = 300;
-/// Longest name of a host that Linux knows.
+/// The length of the longest host name on Linux.
 const NAME_CHARS_MAX: usize = 64;
 
-/// What is the same in two processes only if they are on one host and can call each other there:
-/// the kernel's boot id, and the number of the network namespace, which holds names without files.
+/// The identity of this host. Two processes have the same one only if they are on one host and can
+/// call each other there. It has the kernel's boot id and the number of the network namespace,
+/// which holds names without files.
 ///
-/// It may differ for two of one host, where the system does not tell: then it is one of the
-/// process's own, and whether somebody is here is found by trying.
+/// Two processes of one host may have different ones, where the system hides these: then the
+/// identity is the process's own, and a call shows whether the two can connect.
 // spec: LIFE-24, ENV-10
 pub(crate) fn identity() -> String {
     static UNKNOWN: LazyLock<String> =
@@ -30,20 +31,20 @@ fn told_identity() -> Option<String> {
     Some(format!("{}.{}", boot_id.trim(), network_namespace()?))
 }
 
-/// The number of the network namespace; none where the system does not tell it.
+/// The number of the network namespace; None where the system does not report it.
 pub(crate) fn network_namespace() -> Option<u64> {
-    // Of this thread, for it is this thread that makes the sockets.
+    // This thread's, because this thread makes the sockets.
     Some(std::fs::metadata("/proc/thread-self/ns/net").ok()?.ino())
 }
 
-/// The same as a number: of a digest of it.
+/// The identity as a number, from its digest.
 pub(crate) fn number() -> u64 {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity().as_bytes());
     let first = digest.as_ref().first_chunk().expect("a digest of 32 bytes");
     u64::from_le_bytes(*first)
 }
 
-/// What people call this host; empty where that does not fit a card.
+/// The host's name; empty where it does not fit a card.
 pub(crate) fn name() -> String {
     let system = rustix::system::uname();
     let name = system.nodename().to_str().unwrap_or_default();
@@ -51,16 +52,17 @@ pub(crate) fn name() -> String {
     if fits && name.len() <= NAME_CHARS_MAX { name.to_owned() } else { String::new() }
 }
 
-/// How many ranks the launcher says to have started on this host; 1 where it does not.
+/// The number of ranks that the launcher has started on this host, by its variables; 1 where it
+/// gives none.
 pub(crate) fn ranks_here() -> usize {
     let variables = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"];
     let said = variables.iter().find_map(|variable| std::env::var(variable).ok());
-    // Slurm tells of all nodes, as in "4(x2),3".
+    // Slurm gives the numbers for all nodes, as in "4(x2),3".
     let first = |said: String| said.split(['(', ',']).next().and_then(|count| count.parse().ok());
     said.and_then(first).unwrap_or(1)
 }
 
-/// How many processors this host has, those included that this process may not run on.
+/// The number of processors of this host, also those on which this process may not run.
 pub(crate) fn online() -> usize {
     let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     count_processors([listed.trim()].into_iter())
@@ -68,8 +70,8 @@ pub(crate) fn online() -> usize {
         .unwrap_or(1)
 }
 
-/// The processors that this process may run on, as a list such as `0-3,8`; empty where that would
-/// be too long.
+/// The processors on which this process may run, as a list such as `0-3,8`; empty where that is too
+/// long.
 pub(crate) fn processors() -> String {
     let Ok(set) = sched_getaffinity(None) else { return String::new() };
     let all: Vec<_> = (0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect();
@@ -82,7 +84,7 @@ pub(crate) fn processors() -> String {
     if list.len() <= PROCESSORS_CHARS_MAX { list } else { String::new() }
 }
 
-/// How many processors there are in all of these lists together; none if one says nothing.
+/// The number of processors in all lists together; None if one is empty.
 pub(crate) fn count_processors<'a>(lists: impl Iterator<Item = &'a str>) -> Option<usize> {
     let mut all = BTreeSet::new();
     for run in lists.flat_map(|list| list.split(',')) {

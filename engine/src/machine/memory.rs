@@ -1,36 +1,37 @@
-//! How much memory this process may use: the machine's, or what its control groups allow of it.
+//! The memory that this process may use: the machine's, within the limits of control groups.
 use super::cgroup::{Groups, number, said};
 use crate::error::SetupError;
 use std::fs;
 use std::sync::OnceLock;
 
-/// Memory, in bytes.
+/// Amounts of memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// What this process and those that share its limits may use together.
+    /// Memory that this process and those that share its limits may use together.
     pub(crate) limit: u64,
-    /// What nobody has used of that, or could give back at once.
+    /// The part of it that is free, or could be freed at once.
     pub(crate) left: u64,
 }
 
-/// What this process may use now. Where the system does not say, there is no bound.
+/// The memory that this process may use now; infinite where the system does not report it.
 // spec: LIM-5
 pub(crate) fn usable() -> Memory {
     let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     least(&machine, &Groups::of("memory"))
 }
 
-/// The limit, as it was when it was asked for first: what budgets are shares of.
+/// The memory in bytes that this process may use, at the time of the first call. Budgets are shares
+/// of it.
 pub fn limit() -> u64 {
     static LIMIT: OnceLock<u64> = OnceLock::new();
     *LIMIT.get_or_init(|| usable().limit)
 }
 
-/// Whether so many bytes can be had: where all are touched and there are fewer, the system ends
-/// this process, or another one, without a word.
+/// Checks that this amount of memory can be had. If a process accesses more than there is, the
+/// system kills it, or another one.
 ///
 /// # Errors
-/// [`SetupError::Memory`].
+/// [`SetupError::Memory`] with both amounts.
 // spec: LIM-5
 pub(crate) fn ask(wanted: u64) -> Result<(), SetupError> {
     enough(wanted, usable().left)
@@ -53,7 +54,7 @@ fn least(machine: &str, groups: &Groups) -> Memory {
         let used = number(group, "memory.usage_in_bytes")?;
         let names = ["total_active_file", "total_inactive_file"];
         let file = reclaimable(&said(group, "memory.stat")?, names);
-        // With swap, which is limited together with memory, or not at all.
+        // The limit for memory and swap together, if swap is limited.
         let both = number(group, "memory.memsw.limit_in_bytes");
         let swap = both.map(|both| {
             let used_both = number(group, "memory.memsw.usage_in_bytes").unwrap_or(used);
@@ -74,7 +75,7 @@ fn least(machine: &str, groups: &Groups) -> Memory {
     })
 }
 
-/// Bytes of files that were read or written, and could be read again.
+/// Bytes of the page cache that can be freed.
 fn reclaimable(stat: &str, names: [&str; 2]) -> u64 {
     let lines = stat.lines().filter_map(|line| line.split_once(' '));
     let wanted = lines.filter(|(name, _)| names.contains(name));

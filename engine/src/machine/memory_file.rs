@@ -1,8 +1,8 @@
-//! Files of memory, to be handed over: the kernel's own, or where the system refuses these, as
-//! sandboxes and old kernels do, files that no folder lists.
+//! Memory files to share with peers: the kernel's own, or files without a name where sandboxes or
+//! old kernels refuse these.
 //!
-//! Those that stand in for the kernel's cannot be sealed: whoever has one can make it shorter, and
-//! then an access ends the process that has mapped it. So only who has no others takes them.
+//! A substitute cannot be sealed: a process that has it can shorten it, and then an access ends the
+//! process that has mapped it. So only processes that have no memory files accept it.
 use super::memory;
 use crate::error::SetupError;
 use crate::random;
@@ -16,40 +16,40 @@ use rustix::io::{Errno, write};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 
-/// The bytes of a file that the system does not lay out.
+/// The bytes that fill a file which the system does not allocate.
 static ZEROS: [u8; 4096] = [0; 4096];
-/// From so many bytes on it is asked whether there is as much memory.
+/// The size from which on the free memory is checked first.
 const MUCH: usize = 32 << 20;
 
-/// The kernel's own, which can be sealed, and has no bytes yet.
+/// A memory file of the kernel, without contents; it can be sealed.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub(crate) fn of_kernel(flags: MemfdFlags) -> Result<Descriptor, Errno> {
     let flags = flags | MemfdFlags::ALLOW_SEALING;
     match descriptor::memory(c"ayre", flags) {
-        // As the administrator may have it (sysctl vm.memfd_noexec); older kernels lack the flag.
+        // Required by some administrators (sysctl vm.memfd_noexec); older kernels lack the flag.
         Err(Errno::ACCESS) => descriptor::memory(c"ayre", flags | MemfdFlags::NOEXEC_SEAL),
         made => made,
     }
 }
 
-/// Whether an error of [`of_kernel`] says that this process is to have none of those files, rather
-/// than that something is short.
+/// Whether an error of [`of_kernel`] means that this process cannot have memory files at all,
+/// rather than a shortage.
 pub(crate) fn is_refusal(errno: Errno) -> bool {
     !matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
-/// Why this process has none of the kernel's own, if it has none.
+/// The error with which the system refuses memory files, if it does.
 pub(crate) fn refusal() -> Option<Errno> {
     of_kernel(MemfdFlags::empty()).err().filter(|errno| is_refusal(*errno))
 }
 
-/// A file of so many bytes in the place of one of the kernel's, which were refused: all its bytes
-/// are there, so that no access finds the place full.
+/// A substitute of this length for a memory file. All its bytes are allocated, so that no access
+/// finds the disk full.
 ///
 /// # Errors
-/// [`SetupError::MemoryFile`] says where it was tried; [`SetupError::Memory`].
+/// [`SetupError::MemoryFile`] with the folders that were tried; [`SetupError::Memory`].
 // spec: LIFE-41
 pub(crate) fn stand_in(len: usize, refused: Errno) -> Result<Descriptor, SetupError> {
     if len >= MUCH {
@@ -68,24 +68,24 @@ pub(crate) fn stand_in(len: usize, refused: Errno) -> Result<Descriptor, SetupEr
     Err(SetupError::MemoryFile { refused, len, tried: tried.join("; ") })
 }
 
-/// Whether a file can be what [`stand_in`] makes in another process of this user.
+/// Whether a file can be a substitute that [`stand_in`] has made in another process of this user.
 // spec: LIFE-41
 pub(crate) fn stands_in(stat: &Stat) -> bool {
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file && stat.st_uid == geteuid().as_raw() && stat.st_nlink == 0
 }
 
-/// Where files stand in for the kernel's, and how many bytes are free there.
+/// The folder of substitutes for memory files, and its free bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackFolder {
-    /// The folder.
+    /// The folder's path.
     pub path: PathBuf,
-    /// Bytes that this user may take.
+    /// Bytes that this user may allocate there.
     pub free: u64,
 }
 
-/// The place where files of memory are made in this process, in place of the kernel's own; none
-/// where it has those, or there is no such place.
+/// The folder where this process makes files in place of memory files. `None` where the kernel
+/// allows memory files, or where there is no such folder.
 pub fn fallback_folder() -> Option<FallbackFolder> {
     refusal()?;
     let path = places().into_iter().find(|place| make_in(place, 1).is_ok())?;
@@ -93,7 +93,7 @@ pub fn fallback_folder() -> Option<FallbackFolder> {
     Some(FallbackFolder { path, free: system.f_bavail.saturating_mul(system.f_frsize) })
 }
 
-/// Where memory is, if there is such a place; else where files of running programs are.
+/// The folders to try: in memory, if there is one, else the folder for files of running programs.
 fn places() -> Vec<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let others = [named("XDG_RUNTIME_DIR"), named("TMPDIR"), Some("/tmp".into())];
@@ -110,7 +110,7 @@ fn make_in(place: &Path, len: usize) -> Result<Descriptor, Errno> {
 fn open_in(place: &Path) -> Result<Descriptor, Errno> {
     let (own, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::NOFOLLOW);
     match descriptor::open(place, flags | OFlags::TMPFILE | OFlags::EXCL, own) {
-        // Not every file system can.
+        // Some file systems cannot do that.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
         made => return made,
     }
@@ -120,13 +120,13 @@ fn open_in(place: &Path) -> Result<Descriptor, Errno> {
     Ok(file)
 }
 
-/// Gives a new file so many bytes, all of which have a place.
+/// Allocates all bytes of a new file.
 fn lay_out(file: BorrowedFd<'_>, len: usize) -> Result<(), Errno> {
     match fallocate(file, FallocateFlags::empty(), 0, len as u64) {
         Err(Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
         laid_out => return laid_out,
     }
-    // The file system or the sandbox does not do it, or a signal was in the way.
+    // The file system or the sandbox does not do it, or a signal has interrupted it.
     let mut left = len;
     while left > 0 {
         match write(file, &ZEROS[..left.min(ZEROS.len())]) {

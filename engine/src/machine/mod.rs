@@ -1,5 +1,5 @@
-//! The machine that this process runs on, as far as it may use it: which host and how many ranks,
-//! processors and memory, with the limits of control groups.
+//! The machine as far as this process may use it: the host, ranks, processors and memory, within
+//! the limits of control groups.
 pub(crate) mod cgroup;
 pub(crate) mod host;
 pub(crate) mod memory;

@@ -1,14 +1,14 @@
-//! The processors that threads may run on: by their affinities, and by how much time of processors
-//! the control groups of this process allow.
+//! The processors that threads may use: by their affinity, and by the time limits of control
+//! groups.
 use super::cgroup::{Groups, number, said};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::fs;
 
-/// Threads of another process that are asked.
+/// The most threads of another process that are asked.
 const THREADS_MAX: usize = 64;
 
-/// Processors, by their numbers.
+/// A set of processors, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Processors(CpuSet);
 
@@ -17,12 +17,13 @@ impl Processors {
         Self(CpuSet::new())
     }
 
-    /// Those of this thread; none where the system does not say.
+    /// The processors of this thread; None where the system does not report them.
     pub(crate) fn of_this_thread() -> Option<Self> {
         sched_getaffinity(None).ok().map(Self)
     }
 
-    /// Those of all threads of a process together; none where the system does not say.
+    /// The processors of all threads of a process together; None where the system does not report
+    /// them.
     pub(crate) fn of_process(process: u32) -> Option<Self> {
         let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
@@ -33,7 +34,7 @@ impl Processors {
         known.map(Self).reduce(Self::or)
     }
 
-    /// Those that are in either.
+    /// The union of two sets.
     pub(crate) fn or(mut self, other: Self) -> Self {
         if self == other {
             return self;
@@ -48,7 +49,7 @@ impl Processors {
     }
 }
 
-/// How many processors' time this process may use, rounded up; none where that is not limited.
+/// The processors whose time this process may use, rounded up; None where that is not limited.
 pub(crate) fn quota() -> Option<usize> {
     least(&Groups::of("cpu"))
 }

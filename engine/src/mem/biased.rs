@@ -1,72 +1,73 @@
-//! A lock that costs its program next to nothing, and a guest that comes seldom much.
+//! A lock that is nearly free for one thread, the program, and expensive for another one, the
+//! guest.
 //!
-//! The program uses a value by one call at a time; it has promised that. Now and then another
-//! thread of ours, the *guest*, is to use it in the program's absence. The program pays two stores
-//! and a load for each call, none of which waits for anything; the guest pays for the fence between
-//! the program's store and its load.
+//! The program promises to use the value by one call at a time. Now and then another thread of this
+//! library, the *guest*, uses it while the program is outside. The program pays two stores and a
+//! load for each call, and waits for nothing; the guest pays for the fence between the program's
+//! store and its load.
 //!
 //! ```text
 //!   program                            guest, which holds `turn`
 //!     inside = 1                         wanted = 1
-//!     (compiler fence)                   membarrier: a full fence in all threads
+//! (compiler fence)                   membarrier: a full fence in all threads
 //!     wanted? then wait for `turn`       inside for long? then it has come in vain
 //!     ... uses the value ...             ... uses the value ...
 //!     inside = 0                         wanted = 0
 //! ```
 //!
-//! Of the two, one at least sees the other. The barrier makes the program's thread execute a full
-//! fence at some instruction. If that is after the program's store, the guest sees `inside`, and
-//! leaves; if it is before, then it is before the load, too, which sees `wanted`, and the program
-//! waits for the lock `turn`, which the guest holds until it has left. A guest that takes the lock
-//! after the program has had it sees `inside`, by the lock. What was done to the value is visible
-//! to whoever comes next: by the lock, or by a release of the flag that it has looked at.
+//! At least one of the two sees the other. The barrier makes the program's thread execute a full
+//! fence at some instruction. If that comes after the program's store, the guest sees `inside` and
+//! leaves. If it comes before, it comes before the load, too. The load then sees `wanted`, and the
+//! program waits for the lock `turn`, which the guest holds until it has left. A guest that takes
+//! the lock after the program has had it sees `inside` by the lock. The value's changes are visible
+//! to the next user by the lock, or by a release of the flag that it has loaded.
 //!
-//! The guest looks some times whether the program has left, as most calls are short, and then gives
-//! up: a program that has left a call by a signal's handler harms itself only. While the program
-//! waits for the lock, its flag says so, and it is as good as out. It waits for one visit at the
+//! The guest checks several times whether the program has left, as most calls are short, and then
+//! gives up. A program that leaves a call by a signal handler harms only itself. While the program
+//! waits for the lock, its flag shows that, and it counts as outside. It waits for one visit at
 //! most: the next guest sees the flag and lets the program go first.
 //!
-//! Where the system has no membarrier, or a sandbox refuses it, `wanted` is set for good, and each
-//! call takes the lock for a moment; guests come once a call has done so, as from then on all do.
-//! Where it is refused later, no guest comes in any more.
+//! Where the system has no membarrier, or a sandbox refuses it, `wanted` is set for ever, and each
+//! call takes the lock for a moment. Guests come in once one call has done so, because all later
+//! ones do. If membarrier is refused only later, no guest comes in any more.
 use super::fence;
 use crate::sync::{AtomicU64, ModelledMutex, Ordering, compiler_fence};
 use std::cell::UnsafeCell;
 use std::sync::{OnceLock, PoisonError};
 
-/// Looks of a guest whether the program has left: some microseconds.
+/// The most checks by a guest whether the program has left: some microseconds.
 const LOOKS: u32 = if cfg!(loom) { 2 } else { 100 };
 
-/// Where the program is.
+/// The states of the program.
 const OUT: u64 = 0;
 const INSIDE: u64 = 1;
 const WAITS: u64 = 2;
 
-/// A value that the program uses by one call at a time, and now and then a guest.
+/// A value that the program uses by one call at a time, and a guest now and then.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Biased<T> {
-    /// First, so that it is found where all of this is.
+    /// First, so that a pointer to this is a pointer to the value.
     value: UnsafeCell<T>,
     bias: Bias,
-    /// Whether guests' barriers reach the program; none before guests are to come.
+    /// Whether guests' barriers reach the program; empty before guests are admitted.
     barriers: OnceLock<bool>,
 }
 
 // SAFETY: the value is used inside only, where one thread is at a time: the program's by its
-// promise to `Biased::new`, and a guest by the module's argument. It is `Send`, so it may be each
-// time another thread.
+// promise to `Biased::new`, and a guest by the module's argument. It is `Send`, so that may be
+// another thread each time.
 unsafe impl<T: Send> Sync for Biased<T> {}
 
 impl<T> Biased<T> {
     /// # Safety
-    /// No two calls of [`Biased::with`] are made at a time, and one happens before the next.
+    /// No two calls of [`Biased::with`] overlap, and one happens before the next.
     pub unsafe fn new(value: T) -> Self {
         let bias = Bias::over(AtomicU64::new(0), AtomicU64::new(0));
         Self { value: UnsafeCell::new(value), bias, barriers: OnceLock::new() }
     }
 
-    /// The program's use, which must not come back to the same value.
+    /// The program's use. `f` must not use the same value again.
     #[inline(always)]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         // FENCE-R1: keeps the compiler from reordering; a guest's barrier fences this processor.
@@ -77,7 +78,7 @@ impl<T> Biased<T> {
         result
     }
 
-    /// Guests may come from here on. By any thread, whatever the program does meanwhile.
+    /// Admits guests from now on. Any thread may call it, at any time.
     pub fn admit(&self) {
         self.admit_by(fence::expedited_own);
     }
@@ -92,7 +93,7 @@ impl<T> Biased<T> {
         });
     }
 
-    /// A guest's use; none while the program is inside, or before guests are admitted.
+    /// A guest's use; None while the program is inside, or before guests are admitted.
     pub fn visit<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let has_barriers = *self.barriers.get()?;
         let heavy = |is_locked| if has_barriers { fence::heavy_own() } else { is_locked };
@@ -101,12 +102,13 @@ impl<T> Biased<T> {
     }
 }
 
-/// Which of the two threads is inside.
+/// The flags that show which of the two threads is inside.
 #[derive(Debug)]
 pub(super) struct Bias {
     inside: AtomicU64,
     wanted: AtomicU64,
-    /// Whether the program has found that it is wanted: where that is for good, it does each time
+    /// Whether the program has seen `wanted`. Where that is set for ever, the program takes the
+    /// lock in each call from then on.
     /// from then on.
     turn: ModelledMutex<bool>,
 }
@@ -116,7 +118,7 @@ impl Bias {
         Self { inside, wanted, turn: ModelledMutex::new(false) }
     }
 
-    /// The program comes in. The fence is before all that follows.
+    /// The program enters. `light` is a fence before all that follows.
     #[inline(always)]
     pub(super) fn enter(&self, light: impl FnOnce()) {
         // Relaxed: this thread's own.
@@ -148,26 +150,26 @@ impl Bias {
         self.inside.store(OUT, Ordering::Release);
     }
 
-    /// From when it notices, the program comes in by the lock only.
+    /// Has the program enter by the lock only, once it has seen this.
     pub(super) fn have_all_locked(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: the lock orders it for who notices.
+        // Relaxed: the lock orders it for its reader.
         self.wanted.store(1, Ordering::Relaxed);
     }
 
-    /// A guest's visit, if the program is not inside. The fence is one in the program's thread;
-    /// where there is none, whether the program comes in by the lock.
+    /// A guest's visit, if the program is not inside. `heavy` is a fence in the program's thread;
+    /// where there is none, it tells whether the program enters by the lock.
     pub(super) fn visit<R>(
         &self,
         heavy: impl FnOnce(bool) -> bool,
         f: impl FnOnce() -> R,
     ) -> Option<R> {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: it is the program's turn, which has been waiting for the lock.
+        // Relaxed: it is the turn of the program, which has been waiting for the lock.
         if self.inside.load(Ordering::Relaxed) == WAITS {
             return None;
         }
-        // Relaxed: who changes it holds the lock.
+        // Relaxed: only the holder of the lock changes it.
         let before = self.wanted.load(Ordering::Relaxed);
         // Relaxed: the fence orders it.
         self.wanted.store(1, Ordering::Relaxed);
@@ -204,12 +206,13 @@ mod tests {
     #[cfg(debug_assertions)]
     #[should_panic(expected = "two uses at a time")]
     fn a_second_use_inside_the_first_is_noticed() {
-        // SAFETY: not so, as is to be noticed, before the second one has the value.
+        // SAFETY: the promise is broken on purpose, which is noticed before the second call has the
+        // value.
         let cell = unsafe { Biased::new(0) };
         cell.with(|_| cell.with(|value| *value = 1));
     }
 
-    /// Both halves of a value are the same in between, whoever has changed them.
+    /// Both halves of a value are equal between uses, by either thread.
     fn shares(has_barriers: bool) {
         const VISITS: u32 = 50;
         // SAFETY: this thread alone makes the program's calls.

@@ -1,8 +1,8 @@
 //! Copies and atomics on mappings: bounds-checked, never through a reference.
 //!
-//! A peer may write the same bytes at the same time. Whatever it writes, any bit pattern is a valid
-//! byte, nothing here branches on them, and bounds come from our own numbers, so such a race can
-//! only change the data that the two disagree about.
+//! A peer may write the same bytes at the same time. Any bit pattern is a valid byte, nothing here
+//! branches on the bytes, and bounds come from our own numbers. So a race can only change the data
+//! about which the two disagree.
 use super::inject::copy_streaming;
 use super::map::Mapping;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::tuning::{Method, Use};
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use std::ptr;
 
-/// Bytes of a copy that is short, whatever was measured.
+/// Copies below this number of bytes are ordinary ones, whatever the tuning says.
 const TUNED_MIN: usize = 512;
 
 impl Mapping {
@@ -28,7 +28,7 @@ impl Mapping {
         self.range(offset, len)
     }
 
-    /// Copies bytes in.
+    /// Copies bytes into the mapping.
     // spec: ORD-5
     #[inline(always)]
     pub(crate) fn write(&self, offset: u64, from: &[u8]) {
@@ -38,14 +38,14 @@ impl Mapping {
         unsafe { copy(from.as_ptr(), to, from.len(), || self.method(Use::Put, from.len())) }
     }
 
-    /// Copies these in, one behind the other.
+    /// Copies several slices into the mapping, one after the other.
     // spec: ORD-5
     #[inline(always)]
     pub(crate) fn write_all<const N: usize>(&self, offset: u64, from: [&[u8]; N]) {
         let mut to = self.range_mut(offset, from.iter().map(|part| part.len()).sum());
         for part in from {
             let len = part.len();
-            // SAFETY: `to` has room for what is left of the parts, which are Rust slices, as above.
+            // SAFETY: `to` has room for the rest of the parts, which are Rust slices, as in write.
             unsafe {
                 copy(part.as_ptr(), to, len, || self.method(Use::Put, len));
                 to = to.add(len);
@@ -53,7 +53,7 @@ impl Mapping {
         }
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out of the mapping.
     #[inline(always)]
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.range(offset, into.len());
@@ -62,23 +62,23 @@ impl Mapping {
         unsafe { copy(from, into.as_mut_ptr(), len, || self.method(Use::Get, len)) }
     }
 
-    /// Copies bytes out to an address.
+    /// Copies bytes out of the mapping to an address.
     ///
     /// # Safety
     /// `to` must be writable for `len` bytes.
     pub(super) unsafe fn read_to(&self, offset: u64, to: *mut u8, len: usize) {
         let from = self.range(offset, len);
-        // SAFETY: range() has found len bytes there; for the others the caller vouches.
+        // SAFETY: range() has found len bytes there; the caller vouches for the others.
         unsafe { copy_any(from, to, len) }
     }
 
-    /// Copies bytes in from an address.
+    /// Copies bytes from an address into the mapping.
     ///
     /// # Safety
     /// `from` must be readable for `len` bytes.
     pub(super) unsafe fn write_of(&self, offset: u64, from: *const u8, len: usize) {
         let to = self.range_mut(offset, len);
-        // SAFETY: range_mut() has found len bytes there; for the others the caller vouches.
+        // SAFETY: range_mut() has found len bytes there; the caller vouches for the others.
         unsafe { copy_any(from, to, len) }
     }
 
@@ -91,12 +91,12 @@ impl Mapping {
         unsafe { ptr::copy(from, to, len) }
     }
 
-    /// Stores an aligned word, little-endian, in one access, after everything before it.
+    /// Stores an aligned word, little-endian, in one access that releases everything before it.
     // spec: ORD-4, ORD-11
     #[inline(always)]
     pub(crate) fn store(&self, offset: u64, value: u64) {
         assert!(self.writable(), "rights admit no store to a read-only mapping");
-        // LOCK-R1: whoever loads the word with acquire sees all puts before it.
+        // LOCK-R1: a load of the word with acquire sees all puts before it.
         self.word(offset).store(value.to_le(), Ordering::Release);
     }
 
@@ -105,8 +105,8 @@ impl Mapping {
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         let at = self.range(offset, 8).cast::<AtomicU64>();
         assert!(at.is_aligned(), "words lie at multiples of eight");
-        // SAFETY: in range and aligned; an atomic may be shared with anybody. A read-only mapping's
-        // word is only loaded (its stores would fault, they cannot corrupt).
+        // SAFETY: in range and aligned; an atomic may be shared with any process. A word of a
+        // read-only mapping is only loaded (a store would fault, and corrupt nothing).
         unsafe { &*at }
     }
 
@@ -115,12 +115,12 @@ impl Mapping {
     pub(crate) fn half_word(&self, offset: u64) -> &AtomicU32 {
         let at = self.range_mut(offset, 4).cast::<AtomicU32>();
         assert!(at.is_aligned(), "half words lie at multiples of four");
-        // SAFETY: in range and aligned; an atomic may be shared with anybody.
+        // SAFETY: in range and aligned; an atomic may be shared with any process.
         unsafe { &*at }
     }
 
     /// Performs an atomic operation with the processor's own instructions, so that it is atomic
-    /// with everybody else's, local ones included.
+    /// with respect to all other atomics, local ones included.
     // spec: ATOM-4, ORD-8, ORD-11
     #[inline(always)]
     pub(crate) fn atomic(&self, offset: u64, atomic: &Atomic) -> Fetched {
@@ -132,8 +132,8 @@ impl Mapping {
     }
 }
 
-/// Copies between ranges that may overlap: what a program sends may lie in what it has exposed. An
-/// aligned number of 1 to 8 bytes is moved in one access.
+/// Copies between ranges that may overlap, since a program may send data from memory that it has
+/// exposed. An aligned number of 1 to 8 bytes is moved in one access.
 ///
 /// # Safety
 /// `from` must be readable and `to` writable for `len` bytes.
@@ -152,7 +152,7 @@ pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, len: usize) {
 }
 
 /// Copies with a few wide moves where a call would cost more than the copy, and many bytes by the
-/// method that is told.
+/// given method.
 ///
 /// # Safety
 /// `from` must be readable and `to` writable for `len` bytes, and they must not overlap.
@@ -172,7 +172,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, len: usize, method: impl FnOnce() -
     }
 }
 
-/// Moves the first and the last N words of a range; between N and 2N words long, that is all.
+/// Moves the first and the last N words of a range, which together cover N to 2N words.
 ///
 /// # Safety
 /// As [`copy`], with `8 * N <= len`.
@@ -209,7 +209,7 @@ macro_rules! atomic_by_width {
                 AtomicOp::Xor => word.fetch_xor(operand, order),
                 AtomicOp::Swap => word.swap(operand, order),
                 _ => {
-                    // LOCK-A1: a declined exchange still acquires, as a taken one does.
+                    // LOCK-A1: a declined exchange acquires, too, as a successful one does.
                     let acquire = Ordering::Acquire;
                     let update = |old: $int| atomic.apply(old as u64).map(|new| new as $int);
                     match word.fetch_update(order, acquire, update) {

@@ -1,4 +1,4 @@
-//! A depot as it lies in memory: what its owner says, and what messages change.
+//! The memory of a depot: its owner's rules, and the state that messages change.
 //!
 //! ```text
 //! rules, which the owner alone can write     state, which every direct holder of an inlet writes
@@ -9,10 +9,10 @@
 //!                                               6400  held messages, 64 x 1088 bytes
 //! ```
 //!
-//! Whoever is inside changes registers so that a death at any instruction leaves all of a message's
-//! changes or none: a single write is one store; several are put into the journal first. Each has
-//! claimed its number at the state's file, a claim that dies with it; who waits for long looks at
-//! that, and takes over from the dead.
+//! The holder of the lock changes registers in a way that leaves all changes of a message or none
+//! if it dies at any instruction. A single write is one store; several writes are put into the
+//! journal first. Each holder has claimed its number at the state's file, and the claim dies with
+//! it. A process that waits for long checks the claim, and takes over from a dead holder.
 use super::file::{Pages, memory_file, round_to_pages, seal_seals, seal_writers};
 use super::map::Mapping;
 use super::word::Words;
@@ -31,7 +31,7 @@ use ayre_proto::units::{Key, Rights};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
-/// Places and sizes in words.
+/// Offsets and sizes in words.
 const INSTRUCTIONS_AT: usize = 2048 / 8;
 const INLETS_AT: usize = 10240 / 8;
 const RULES: usize = INLETS_AT + INLETS * LINE;
@@ -43,36 +43,37 @@ const HELD_LEN: usize = 1088 / 8;
 const STATE: usize = HELD + HELD_LEN * INLETS;
 const LINE: usize = limits::LINE / 8;
 
-/// Looks at the lock before it asks whether its holder has died, and such rounds in all.
+/// The number of looks at the lock before a check whether its holder has died, and of rounds of
+/// that.
 const LOOKS: u32 = 200;
 const ROUNDS: u32 = 100;
 
-/// Who can be inside.
+/// A process that may hold the lock, as the lock word names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Holder(u64);
 
 impl Holder {
-    /// The owner, or who serves its mediated peers.
+    /// The owner, also when it serves its mediated peers.
     pub(crate) const OWNER: Self = Self(1);
-    /// The owner for as long as its program likes.
+    /// The owner while its program has frozen the depot.
     pub(crate) const FROZEN: Self = Self(2);
 
-    /// The holder of an inlet: its key is no other's in the life of the owner's port.
+    /// The holder of an inlet: its key belongs to no other one while the owner's port lives.
     // spec: KEY-1
     pub(crate) const fn of_key(key: Key) -> Self {
         Self(3 + (key.slot as u64 | (key.generation as u64) << 16))
     }
 }
 
-/// What an owner says of an inlet.
+/// The owner's rules for an inlet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InletRules {
     pub(crate) inlet: Inlet,
-    /// Whether it stops at a message that faults, and holds it.
+    /// Whether the inlet stops at a message that faults, and holds it.
     pub(crate) holds: bool,
 }
 
-/// A depot, at its owner or at the holder of an inlet.
+/// The memory of a depot, at its owner or at the holder of an inlet.
 #[derive(Debug)]
 pub(crate) struct DepotMemory {
     rules: Words<RULES>,
@@ -80,14 +81,14 @@ pub(crate) struct DepotMemory {
     files: Mutex<Files>,
 }
 
-/// An owner's are handed out; a holder's only keeps its claim.
+/// The owner's files are handed out; a holder's file only keeps its claim.
 #[derive(Debug)]
 enum Files {
     Owner { rules: Descriptor, state: Descriptor, claims: Claims },
     Holder { claims: Claims },
 }
 
-/// Being inside: nobody else changes anything until this is dropped.
+/// The depot's lock, held until this is dropped: no other process changes anything.
 #[derive(Debug)]
 pub(crate) struct Inside<'a>(&'a DepotMemory);
 
@@ -107,7 +108,7 @@ impl DepotMemory {
         Ok(Self { rules: Words::new(rules), state: Words::new(state), files: Mutex::new(files) })
     }
 
-    /// Maps what the owner handed over, as the holder of an inlet.
+    /// Maps the files that the owner has handed over, at the holder of an inlet.
     // spec: DEP-26
     pub(crate) fn foreign(
         rules: BorrowedFd<'_>,
@@ -123,8 +124,8 @@ impl DepotMemory {
         Ok(Self { rules: Words::new(rules), state: Words::new(state), files })
     }
 
-    /// What a holder of an inlet on a direct connection maps: rules, state. The descriptor of the
-    /// rules admits no writing.
+    /// The files that the holder of an inlet on a direct connection maps: rules and state. The
+    /// descriptor of the rules is read-only.
     pub(crate) fn files(&self) -> Result<[Descriptor; 2], SetupError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let Files::Owner { rules, state, .. } = &*files else {
@@ -135,8 +136,8 @@ impl DepotMemory {
         Ok([rules?, state?])
     }
 
-    /// Puts fresh memory in the place of the state: who has mapped the old one reaches nothing of
-    /// this one.
+    /// Replaces the state by fresh memory, which is out of reach of processes that have mapped the
+    /// old one.
     // spec: DEP-2
     pub(crate) fn replace_state(&self) -> Result<(), SetupError> {
         let state = self.state.mapping();
@@ -158,7 +159,7 @@ impl DepotMemory {
         &self.state[0]
     }
 
-    /// Comes inside. None where somebody stays there who has not died.
+    /// Takes the lock. None where a living process holds it for long.
     // spec: DEP-24, DEP-25, DEP-26
     #[inline(always)]
     pub(crate) fn enter(&self, holder: Holder) -> Option<Inside<'_>> {
@@ -170,15 +171,15 @@ impl DepotMemory {
     #[cold]
     fn wait_to_enter(&self, holder: Holder) -> Option<Inside<'_>> {
         for look in 1..=LOOKS * ROUNDS {
-            // Relaxed: what follows from it is decided by the exchange.
+            // Relaxed: the exchange decides.
             let inside = self.lock().load(Ordering::Relaxed);
             if inside == Holder::FROZEN.0 {
                 return None;
             }
             let is_due = look.is_multiple_of(LOOKS);
             if inside == 0 || is_due && self.is_gone(inside) {
-                // DEPOT-A1: as above; of one that has died the system's claim orders the rest.
-                // Relaxed: a failure orders nothing.
+                // DEPOT-A1: all changes made inside before; those of a dead holder are ordered by
+                // the system's claim. Relaxed: a failure orders nothing.
                 let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
                 if self.lock().compare_exchange(inside, holder.0, success, failure).is_ok() {
                     self.recover();
@@ -194,14 +195,14 @@ impl DepotMemory {
         None
     }
 
-    /// Whether nobody claims the number, or nobody can.
+    /// Whether no process claims the number, or none can.
     fn is_gone(&self, inside: u64) -> bool {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let (Files::Owner { claims, .. } | Files::Holder { claims }) = &*files;
         i64::try_from(inside).is_err() || claims.are_beside(inside) == Ok(false)
     }
 
-    /// Carries out what the journal says, if it counts: its writer may have died meanwhile.
+    /// Executes the journal, if it counts: its writer may have died.
     // spec: DEP-26
     fn recover(&self) {
         // DEPOT-A2: the writes that the journal counts (DEPOT-R2).
@@ -209,7 +210,7 @@ impl DepotMemory {
         let count = self.state[JOURNAL].load(Ordering::Acquire).min(WRITES_MAX as u64);
         for at in 0..count as usize {
             let [index, value] = [0, 1].map(|word| self.journal(at, word).load(Ordering::Relaxed));
-            // Relaxed: whoever is inside next takes DEPOT-A1.
+            // Relaxed: the next holder of the lock takes DEPOT-A1.
             self.register_word(index as u8).store(value, Ordering::Relaxed);
         }
         // DEPOT-R3: the registers before the journal is void.
@@ -231,11 +232,11 @@ impl DepotMemory {
         &self.state[STANDINGS + LINE * (usize::from(number) % INLETS)]
     }
 
-    /// What the owner says of an inlet.
+    /// The owner's rules for an inlet.
     #[inline(always)]
     pub(crate) fn inlet(&self, number: u8) -> Option<InletRules> {
         let [first, len, windows] =
-            // Relaxed: written by one who was inside, read by one who is.
+            // Relaxed: written and read by holders of the lock.
             [0, 1, 2].map(|at| self.rules[inlet_at(number) + at].load(Ordering::Relaxed));
         if first & 1 == 0 {
             return None;
@@ -252,7 +253,7 @@ impl DepotMemory {
         Some(InletRules { inlet, holds: first & 2 != 0 })
     }
 
-    /// An owner's register as it is now, alone.
+    /// The present value of a register, for the owner, without the lock.
     pub(crate) fn peek(&self, index: u8) -> u64 {
         // DEPOT-A4: the data of the message that has written it (DEPOT-R4).
         self.register_word(index).load(Ordering::Acquire)
@@ -273,8 +274,8 @@ const fn inlet_at(number: u8) -> usize {
 }
 
 impl Inside<'_> {
-    /// Changes registers: all or none of them, whenever this process may die. What was written to
-    /// memory before is visible to who sees any of it.
+    /// Changes registers: all or none of them, even if this process dies. Memory that was written
+    /// before is visible to a reader that sees any of the changes.
     // spec: DEP-26
     #[inline(always)]
     pub(crate) fn commit(&self, writes: &[(u8, u64)]) {
@@ -291,7 +292,7 @@ impl Inside<'_> {
             depot.journal(at, 0).store(u64::from(*index), Ordering::Relaxed);
             depot.journal(at, 1).store(*value, Ordering::Relaxed);
         }
-        // DEPOT-R2: from here on the journal counts.
+        // DEPOT-R2: from now on the journal counts.
         depot.state[JOURNAL].store(writes.len() as u64, Ordering::Release);
         for (index, value) in writes {
             // DEPOT-R4: the message's data; and the journal counts before any of it.
@@ -308,26 +309,26 @@ impl Inside<'_> {
     }
 
     pub(crate) fn set_standing(&self, number: u8, standing: Standing) {
-        // Relaxed: as above.
+        // Relaxed: DEPOT-A1 came before and DEPOT-R1 follows.
         self.0.standing_word(number).store(standing.word(), Ordering::Relaxed);
     }
 
-    /// Keeps a message at which an inlet stops.
+    /// Stores a message at which an inlet stops.
     // spec: DEP-19
     pub(crate) fn hold(&self, number: u8, words: &[u64; COMMAND_BYTES / 8], data: &[u8]) {
         let at = held_at(number);
         for (index, word) in words.iter().enumerate() {
-            // Relaxed: as above.
+            // Relaxed: DEPOT-A1 came before and DEPOT-R1 follows.
             self.0.state[at + index].store(*word, Ordering::Relaxed);
         }
         self.0.state.mapping().write(held_data_at(number), &data[..data.len().min(DATA_MAX)]);
     }
 
-    /// The message at which an inlet has stopped, as whoever wrote it says, and room for its data.
+    /// The words of the message at which an inlet has stopped, not yet checked, and its data.
     pub(crate) fn held(&self, number: u8, data: &mut [u8; DATA_MAX]) -> [u64; COMMAND_BYTES / 8] {
         let at = held_at(number);
         self.0.state.mapping().read(held_data_at(number), data);
-        // Relaxed: as above.
+        // Relaxed: DEPOT-A1 came before and DEPOT-R1 follows.
         std::array::from_fn(|index| self.0.state[at + index].load(Ordering::Relaxed))
     }
 
@@ -339,13 +340,13 @@ impl Inside<'_> {
             [first | u64::from(inlet.longest) << 16, inlet.len, windows]
         });
         for (at, word) in words.into_iter().enumerate() {
-            // Relaxed: as above.
+            // Relaxed: DEPOT-A1 came before and DEPOT-R1 follows.
             self.0.rules[inlet_at(number) + at].store(word, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn protect(&self, index: u8, protection: Protection) {
-        // Relaxed: as above.
+        // Relaxed: DEPOT-A1 came before and DEPOT-R1 follows.
         self.0.rules[usize::from(index)].store(u64::from(protection.bits()), Ordering::Relaxed);
     }
 
@@ -355,7 +356,7 @@ impl Inside<'_> {
         });
         for (at, word) in words.into_iter().enumerate() {
             let place = INSTRUCTIONS_AT + 4 * usize::from(index) + at;
-            // Relaxed: as above.
+            // Relaxed: DEPOT-A1 came before and DEPOT-R1 follows.
             self.0.rules[place].store(word, Ordering::Relaxed);
         }
     }
@@ -365,7 +366,7 @@ const fn held_at(number: u8) -> usize {
     HELD + HELD_LEN * (number as usize % INLETS)
 }
 
-/// In bytes.
+/// The offset in bytes.
 const fn held_data_at(number: u8) -> u64 {
     8 * held_at(number) as u64 + COMMAND_BYTES as u64
 }
@@ -378,7 +379,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// What messages find, for one who is inside.
+/// Registers and instructions, for the holder of the lock.
 impl Inside<'_> {
     #[inline(always)]
     pub(crate) fn register(&self, index: u8) -> u64 {
@@ -388,12 +389,12 @@ impl Inside<'_> {
 
     #[inline(always)]
     pub(crate) fn protection(&self, index: u8) -> Protection {
-        // Relaxed: as above.
+        // Relaxed: DEPOT-A1 came before.
         let bits = self.0.rules[usize::from(index)].load(Ordering::Relaxed);
         Protection::from_bits_truncate(bits as u8)
     }
 
-    /// The word of a stored instruction, its operand, and whether it is an entry.
+    /// The word of a stored instruction, its operand, and whether messages may enter it.
     #[inline(always)]
     pub(crate) fn stored(&self, index: u16) -> Option<(u64, u64, bool)> {
         let index = usize::from(index);
@@ -401,7 +402,7 @@ impl Inside<'_> {
             return None;
         }
         let place = INSTRUCTIONS_AT + 4 * index;
-        // Relaxed: as above.
+        // Relaxed: DEPOT-A1 came before.
         let [word, operand, flags] =
             [0, 1, 2].map(|at| self.0.rules[place + at].load(Ordering::Relaxed));
         (flags & 1 == 1).then_some((word, operand, flags & 2 != 0))

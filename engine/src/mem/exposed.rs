@@ -1,11 +1,11 @@
-//! Memory of the program that remotes work on while others may, the program among them.
+//! Memory of the program that remotes access at the same time as others, the program included.
 //!
-//! As with mappings, no reference leads into it: bytes are copied in and out by address.
+//! As with mappings, no reference points into it: bytes are copied in and out by address.
 use super::bytes;
 use super::map::Mapping;
 use super::span::Span;
 
-/// Ranges of memory, one behind the other, that are there until this value is gone.
+/// Consecutive ranges of memory, which stay valid until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Exposed {
     parts: Vec<Span>,
@@ -13,29 +13,29 @@ pub(crate) struct Exposed {
 }
 
 impl Exposed {
-    /// None where they have more bytes than there can be.
+    /// The ranges as one; None where the sum of their lengths overflows.
     pub(crate) fn new(parts: Vec<Span>) -> Option<Self> {
         let len = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len() as u64))?;
         Some(Self { parts, len })
     }
 
-    /// Bytes in all.
+    /// The length in bytes.
     pub(crate) const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Copies bytes in.
+    /// Copies bytes into it.
     #[inline]
     pub(crate) fn write(&self, at: u64, from: &[u8]) {
         match self.in_first(at, from.len()) {
-            // SAFETY: it has so many bytes, which are writable, as the right to write is given to
-            // such only.
+            // SAFETY: it has this number of bytes. They are writable: only writable memory is given
+            // the right to write.
             Some(place) => unsafe { bytes::copy_any(from.as_ptr(), place, from.len()) },
             None => self.write_apart(at, from),
         }
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out of it.
     #[inline]
     pub(crate) fn read(&self, at: u64, into: &mut [u8]) {
         match self.in_first(at, into.len()) {
@@ -45,7 +45,7 @@ impl Exposed {
         }
     }
 
-    /// Where a range is that lies in the first part, as nearly all do.
+    /// The address of a range that lies in the first part, as nearly all do.
     #[inline]
     fn in_first(&self, at: u64, len: usize) -> Option<*mut u8> {
         let first = self.parts.first()?;
@@ -75,7 +75,7 @@ impl Exposed {
         });
     }
 
-    /// Copies bytes in from a mapping.
+    /// Copies bytes from a mapping into it.
     pub(crate) fn write_from(&self, at: u64, from: &Mapping, offset: u64, len: usize) {
         let mut offset = offset;
         self.each(at, len, |part, len| {
@@ -85,7 +85,7 @@ impl Exposed {
         });
     }
 
-    /// Copies bytes out to a mapping.
+    /// Copies bytes out of it into a mapping.
     pub(crate) fn read_to(&self, at: u64, to: &Mapping, offset: u64, len: usize) {
         let mut offset = offset;
         self.each(at, len, |part, len| {
@@ -95,7 +95,7 @@ impl Exposed {
         });
     }
 
-    /// The pieces of a range, each as an address and a length.
+    /// Calls `what` with each piece of a range: its address and its length.
     fn each(&self, at: u64, len: usize, mut what: impl FnMut(*mut u8, usize)) {
         assert!(at <= self.len && len as u64 <= self.len - at, "translation admits no other");
         let (mut at, mut left) = (at as usize, len);
@@ -119,11 +119,11 @@ impl Exposed {
 mod tests {
     use super::*;
 
-    /// Two parts of eight bytes, with as many between them that are not exposed.
+    /// Two parts of eight bytes, with eight bytes between them that are not exposed.
     #[test]
     fn a_range_continues_in_the_next_part_and_skips_the_gap() {
         let start = Box::leak(Box::new([0_u8; 24])).as_mut_ptr();
-        // SAFETY: the memory is given up for good.
+        // SAFETY: the memory is leaked, so it stays valid for ever.
         let part = |at: usize| unsafe { Span::new(start.add(at), 8) };
         let memory = Exposed::new(vec![part(0), part(16)]).expect("as long as can be");
         for at in 0..=12_u8 {
@@ -136,7 +136,7 @@ mod tests {
         let mut all = [0; 16];
         memory.read(0, &mut all);
         assert_eq!(all, std::array::from_fn(|index| index as u8));
-        // SAFETY: nobody else touches it.
+        // SAFETY: no other thread accesses it.
         let between = unsafe { std::slice::from_raw_parts(start.add(8), 8) };
         assert_eq!(between, [0; 8]);
     }

@@ -1,4 +1,4 @@
-//! Memory files: made, sealed, and checked where they come from a peer.
+//! Memory files: creation, seals, and checks of files from peers.
 use crate::error::{Refusal, SetupError};
 use crate::machine::memory_file::{self, stand_in, stands_in};
 use crate::sys::descriptor::Descriptor;
@@ -8,10 +8,10 @@ use rustix::fs::{
     MemfdFlags, SealFlags, Stat, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
 };
 
-/// What statfs says of files of huge pages.
+/// The type that statfs reports for files of huge pages.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// Size of the pages behind a memory file.
+/// The size of the pages of a memory file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pages {
     /// The system's ordinary pages.
@@ -27,12 +27,12 @@ pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
         Pages::Ordinary => rustix::param::page_size(),
         Pages::Huge => 2 << 20,
     };
-    // More than there is, which the system refuses, where rounding up would begin again at nothing.
+    // Too large a number, which the system refuses, where rounding up would overflow.
     len.max(1).checked_next_multiple_of(page).unwrap_or(usize::MAX)
 }
 
-/// Makes a memory file of `len` bytes that can neither shrink nor grow from here on; or where the
-/// system refuses such ones, a file that stands in for it.
+/// Makes a memory file of `len` bytes that can neither shrink nor grow; or, where the system
+/// refuses memory files, a file in place of one.
 // spec: LANE-9, LIFE-41
 pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<Descriptor, SetupError> {
     let flags = match pages {
@@ -52,17 +52,18 @@ pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<Descriptor, SetupE
     Ok(file)
 }
 
-/// Ends sealing: the file's seals stay as they are, whatever a holder of it tries.
+/// Ends sealing: no process can add seals any more.
 pub(crate) fn seal_seals(file: BorrowedFd<'_>) -> Result<(), SetupError> {
     seal(file, SealFlags::SEAL, "seal seals")
 }
 
-/// From here on nobody can map the file for writing, this process's present mapping excepted.
+/// Seals against writers: nobody can map the file for writing any more. This process's present
+/// mapping stays writable.
 pub(crate) fn seal_writers(file: BorrowedFd<'_>) -> Result<(), SetupError> {
     seal(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL, "seal writes")
 }
 
-/// What stands in for a memory file of the kernel's has no seals.
+/// A file in place of a memory file has no seals.
 fn seal(file: BorrowedFd<'_>, seals: SealFlags, what: &'static str) -> Result<(), SetupError> {
     if !is_sealed(file) {
         return Ok(());
@@ -70,12 +71,12 @@ fn seal(file: BorrowedFd<'_>, seals: SealFlags, what: &'static str) -> Result<()
     fcntl_add_seals(file, seals).map_err(SetupError::os(what))
 }
 
-/// Whether nobody can make it shorter.
+/// Whether nobody can shorten the file.
 pub(crate) fn is_sealed(file: BorrowedFd<'_>) -> bool {
     fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
 
-/// Makes sure that a peer's file has so many bytes and cannot shrink under us: what it is like.
+/// Checks that a peer's file has this length and cannot shrink; returns its properties.
 // spec: LANE-9, ERR-7, LIFE-41
 pub(super) fn check_foreign(
     file: BorrowedFd<'_>,
@@ -84,7 +85,7 @@ pub(super) fn check_foreign(
 ) -> Result<Stat, SetupError> {
     let stat = fstat(file).map_err(SetupError::os("size of a peer's file"))?;
     let system = fstatfs(file).map_err(SetupError::os("kind of a peer's file"))?;
-    // A file of huge pages can be mapped and unmapped as a whole only.
+    // A file of huge pages can be mapped and unmapped only as a whole.
     let is_huge = system.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
     let may_be =
         largest == Pages::Huge && (len as u64).is_multiple_of((system.f_bsize as u64).max(1));
@@ -102,7 +103,7 @@ pub(super) fn check_foreign(
     }
 }
 
-/// Whether ports with these memory files can share memory: either of them would take the other's.
+/// Checks that ports with these two files can share memory: that either accepts the other's file.
 // spec: LIFE-41
 pub(crate) fn check_alike(own: BorrowedFd<'_>, theirs: BorrowedFd<'_>) -> Result<(), SetupError> {
     match is_sealed(own) == is_sealed(theirs) {

@@ -1,11 +1,11 @@
-//! Methods that move many bytes: past the caches, and by the kernel.
+//! Methods to move many bytes: past the caches, and by the kernel.
 //!
 //! ```text
 //!   streaming    | head: to a multiple of 16 | 64 bytes, 64 bytes ... past the caches | tail |
 //! ```
 //!
-//! Non-temporal stores are ordered by no release, so a fence ends each streaming copy: what is
-//! stored behind it is seen behind it.
+//! A release does not order non-temporal stores, so a fence ends each streaming copy: later stores
+//! are visible after it.
 use crate::sys::credentials::Credentials;
 use crate::sys::descriptor;
 use crate::sys::descriptor::Descriptor;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, geteuid};
 use std::sync::Arc;
 use std::{fs, ptr};
 
-/// Bytes below which streaming has nothing to win over an ordinary copy.
+/// Bytes below which streaming is not faster than an ordinary copy.
 const STREAMED_MIN: usize = 256;
 
 /// Copies with non-temporal stores, where the processor has them.
@@ -24,10 +24,10 @@ const STREAMED_MIN: usize = 256;
 pub(super) unsafe fn copy_streaming(from: *const u8, to: *mut u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if len >= STREAMED_MIN {
-        // SAFETY: as the caller vouches; every x86-64 processor has SSE2.
+        // SAFETY: the caller vouches for the ranges; every x86-64 processor has SSE2.
         return unsafe { stream(from, to, len) };
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller vouches for the ranges.
     unsafe { ptr::copy_nonoverlapping(from, to, len) }
 }
 
@@ -41,7 +41,7 @@ unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
     let blocks = (len - head) / BLOCK;
     let tail = head + blocks * BLOCK;
     // SAFETY: head, blocks and tail are parts of the two ranges, for which the caller vouches;
-    // stores begin at multiples of 16, which the head has led to.
+    // stores begin at multiples of 16, to which the head leads.
     unsafe {
         ptr::copy_nonoverlapping(from, to, head);
         for block in (head..tail).step_by(BLOCK) {
@@ -57,21 +57,23 @@ unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Another process, or this one, whose memory the kernel may let us read.
+/// A process whose memory the kernel may let us read; possibly this one.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: Pid,
-    /// Readable once the process has ended: its number may be another one's from then on.
+    /// Readable once the process has ended: then its number may belong to another one.
     life: Arc<Descriptor>,
 }
 
 impl Process {
     /// The process with these credentials, if it has the same user and sees the same processes as
-    /// this one. Pages that never come could make who reads them wait for good; of such a process
-    /// that is nothing new, for it may kill this one. `life` can be read once it has ended.
+    /// this one. `life` is readable once it has ended.
+    ///
+    /// A peer could have its reader wait for ever for pages that never come. A process of the same
+    /// user could kill this one anyway.
     // spec: INJ-9
     pub(crate) fn of_equal(other: Credentials, life: Option<&Arc<Descriptor>>) -> Option<Self> {
-        // None where it is not seen from here.
+        // None where it is not visible from here.
         let number = Pid::from_raw(i32::try_from(other.pid).ok()?)?;
         let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
         let pid = other.pid.to_string();
@@ -79,7 +81,7 @@ impl Process {
         if is_equal { Self::open(number, life) } else { None }
     }
 
-    /// The process of this number, which lives now.
+    /// The process of this number, which is alive now.
     fn open(pid: Pid, life: Option<&Arc<Descriptor>>) -> Option<Self> {
         let life = match life {
             Some(life) => Arc::clone(life),
@@ -89,7 +91,7 @@ impl Process {
     }
 
     /// Has the kernel copy from an address in the process. False where it refuses, where not all
-    /// of it can be read, or where the process has ended: then the bytes are anybody's.
+    /// bytes can be read, or where the process has ended: then the bytes are undefined.
     // spec: INJ-6
     pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> bool {
         let mut done = 0;
@@ -100,8 +102,8 @@ impl Process {
             let there =
                 libc::iovec { iov_base: ptr::without_provenance_mut(there), iov_len: rest.len() };
             let pid = self.pid.as_raw_nonzero().get();
-            // SAFETY: the kernel writes within `rest` only; what it reads of the other process it
-            // checks itself.
+            // SAFETY: the kernel writes within `rest` only, and itself checks its reads of the
+            // other process.
             let read = unsafe { libc::process_vm_readv(pid, &here, 1, &there, 1, 0) };
             match usize::try_from(read) {
                 Ok(read) if read > 0 => done += read,

@@ -1,4 +1,4 @@
-//! Lanes over shared memory: `proto::lane`'s machines with real lines.
+//! Lanes in shared memory: the machines of `proto::lane` over real lines.
 use super::map::Mapping;
 use super::word::Word;
 use super::{prefetch, prefetch_to_write};
@@ -7,21 +7,21 @@ use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
 use ayre_proto::limits::{LINE, LINE_PAYLOAD};
 use std::sync::Arc;
 
-/// Where the lines of a lane lie in a mapping.
+/// The place of a lane's lines in a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lines {
-    /// Offset of the first line.
+    /// The offset of the first line.
     pub(crate) first: u64,
-    /// Bytes from one line to the next.
+    /// Bytes from one line to the next one.
     pub(crate) stride: u64,
-    /// How many.
+    /// The number of lines.
     pub(crate) count: u32,
 }
 
 /// The eight words of a line, the status word first.
 pub(crate) type Line = [AtomicU64; LINE / 8];
 
-/// The words of a lane. Behind a trait so that a model checker can put its own words there.
+/// The words of a lane: a trait, so that a model checker can use its own words.
 pub(crate) trait Words {
     /// A line.
     fn line(&self, position: u32) -> &Line;
@@ -29,7 +29,7 @@ pub(crate) trait Words {
     fn cursor(&self) -> &AtomicU64;
 }
 
-/// A lane's place in shared memory, checked once.
+/// The memory of a lane in a mapping, checked once.
 #[derive(Debug)]
 pub(crate) struct LaneMemory {
     lines: *const u8,
@@ -83,16 +83,16 @@ impl Words for LaneMemory {
     }
 }
 
-/// A record does not fit right now.
+/// The record does not fit now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// Writer's end of a lane.
+/// The writer's side of a lane.
 #[derive(Debug)]
 pub(crate) struct LaneSender<W = LaneMemory> {
     machine: Sender,
-    /// Something was pushed, and nothing taken from the reader since: what is pushed next is likely
-    /// to be one of many. Only said of lanes whose owner sends for lines ahead.
+    /// A record was pushed and none was read since: the next record is probably one of many. Valid
+    /// only for lanes whose owner prefetches lines ahead.
     pub(crate) is_further: bool,
     words: W,
 }
@@ -103,35 +103,35 @@ impl<W: Words> LaneSender<W> {
         Self { machine: Sender::new(lines), is_further: false, words }
     }
 
-    /// Longest record that this lane can ever take.
+    /// The length of the longest record that the lane can ever take.
     pub(crate) fn capacity(&self) -> usize {
         self.machine.lines() as usize * LINE_PAYLOAD
     }
 
-    /// Lines of the whole lane.
+    /// The number of lines.
     pub(crate) fn lines(&self) -> u32 {
         self.machine.lines()
     }
 
-    /// Lines that are free in the end, whatever the reader holds back: it publishes its cursor
-    /// only every quarter.
+    /// Lines that are free in the end, even if the reader has not given them back yet: it publishes
+    /// its cursor after each quarter of the lane.
     pub(crate) fn reach(&self) -> u32 {
         self.lines() - (self.lines() / 4 - 1)
     }
 
-    /// What the reader has given back in all, modulo 2^32.
+    /// The number of lines that the reader has given back in all, modulo 2^32.
     pub(crate) fn given_back(&self) -> u32 {
         // LANE-A2: the reader has finished with the lines it counts (LANE-R2).
         self.words.cursor().load(Ordering::Acquire) as u32
     }
 
-    /// Makes sure that a record of `len` bytes fits.
+    /// Checks that a record of `len` bytes fits.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Full> {
         self.reserve_lines(lines_for(len))
     }
 
-    /// Makes sure that records of so many lines in all fit.
+    /// Checks that records of `lines` lines together fit.
     #[inline(always)]
     pub(crate) fn reserve_lines(&mut self, lines: u32) -> Result<(), Full> {
         if self.machine.free() >= lines { Ok(()) } else { self.refresh(lines) }
@@ -139,15 +139,15 @@ impl<W: Words> LaneSender<W> {
 
     #[cold]
     fn refresh(&mut self, lines: u32) -> Result<(), Full> {
-        // LANE-A2: the reader has finished with the lines it counts (LANE-R2). A count that cannot
-        // be is ignored: a hostile reader keeps itself from being sent to, nothing else.
+        // LANE-A2: the reader has finished with the lines it counts (LANE-R2). An impossible count
+        // is ignored: a hostile reader only cuts itself off.
         let consumed = self.words.cursor().load(Ordering::Acquire) as u32;
         let _ = self.machine.on_cursor(consumed);
         if self.machine.free() >= lines { Ok(()) } else { Err(Full) }
     }
 
-    /// Writes a record of `head` words followed by `data`, in all 1 to 56 bytes, in one line, if it
-    /// is that short and a line is known to be free. [`LaneSender::push`] does so for any record.
+    /// Writes a record of `head` words followed by `data`, in all 1 to 56 bytes, into one line, if
+    /// it fits and a line is known to be free. [`LaneSender::push`] writes records of any length.
     // spec: LANE-3, ORD-2, ORD-12
     #[inline(always)]
     pub(crate) fn push_short<const H: usize>(
@@ -165,7 +165,7 @@ impl<W: Words> LaneSender<W> {
         store_head(line, head);
         store_bytes(line, 1 + H, data);
         let status = Status { sequence, kind, len: len as u32, tag };
-        // LANE-R1: the record and everything stored before it, for whoever sees this word.
+        // LANE-R1: the record and everything stored before it, for a reader that sees this word.
         line[0].store(status.encode(), Ordering::Release);
         true
     }
@@ -189,15 +189,15 @@ impl<W: Words> LaneSender<W> {
         store_head(line, head);
         store_bytes(line, 1 + H, first);
         let status = Status { sequence, kind, len: len as u32, tag };
-        // LANE-R1: the record and everything stored before it, for whoever sees this word.
+        // LANE-R1: the record and everything stored before it, for a reader that sees this word.
         line[0].store(status.encode(), Ordering::Release);
         Ok(())
     }
 
-    /// Before a record is pushed: sends for a later line, where records go one behind the other. A
-    /// processor waits for the lines it stores to one after the other, and has few of them in view
-    /// where much else is stored in between. Where the reader answers each record, that would take
-    /// lines from under its hands.
+    /// Before a push: prefetches a later line, where records follow each other. A processor waits
+    /// for the lines of its stores one after the other, and looks only a few lines ahead where it
+    /// stores much else in between. Where the reader answers each record, a prefetch would take
+    /// lines away from it.
     #[inline(always)]
     pub(crate) fn send_for_ahead(&mut self) {
         if self.is_further
@@ -208,7 +208,7 @@ impl<W: Words> LaneSender<W> {
         self.is_further = true;
     }
 
-    /// Writes all lines of a record but the first; returns what belongs there.
+    /// Writes all lines of a record but the first; returns the bytes for the first one.
     #[inline(never)]
     fn push_rest<'a>(&mut self, data: &'a [u8], room: usize) -> &'a [u8] {
         let (first, rest) = data.split_at(room);
@@ -231,7 +231,7 @@ impl<W: Words> LaneSender<W> {
     }
 }
 
-/// Stores the words behind the status word.
+/// Stores the words after the status word.
 #[inline(always)]
 fn store_head<const H: usize>(line: &Line, head: [u64; H]) {
     for index in 0..H {
@@ -254,13 +254,13 @@ fn store_bytes(line: &Line, first: usize, bytes: &[u8]) {
     }
 }
 
-/// The one to seven last bytes of a record as a word.
+/// The last one to seven bytes of a record as a word.
 #[inline(always)]
 fn partial_word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// What a reader found at the head of a lane, with one load where that suffices.
+/// The finding of a reader at the head of a lane, by one load where that suffices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Probe<T> {
     Nothing,
@@ -269,16 +269,16 @@ pub(crate) enum Probe<T> {
     Other,
 }
 
-/// Lines of a record that are sent for before it has come.
+/// The most lines of a record that are prefetched before the record has come.
 const SENT_FOR_MAX: u32 = 5;
 
-/// Reader's end of a lane.
+/// The reader's side of a lane.
 #[derive(Debug)]
 pub(crate) struct LaneReceiver<W = LaneMemory> {
     machine: Receiver,
-    /// Of the last record; the next one is likely to take as many.
+    /// Lines of the last record; the next one probably has as many.
     last_lines: u32,
-    /// Of what was given back, what somebody has looked at.
+    /// The number of lines given back at the last call of [`LaneReceiver::has_given_back`].
     seen: u32,
     words: W,
 }
@@ -289,25 +289,25 @@ impl<W: Words> LaneReceiver<W> {
         Self { machine: Receiver::new(lines), last_lines: 1, seen: 0, words }
     }
 
-    /// Lines of the whole lane.
+    /// The number of lines.
     pub(crate) fn lines(&self) -> u32 {
         self.machine.lines()
     }
 
-    /// Longest record that this lane can ever hold.
+    /// The length of the longest record that the lane can ever hold.
     pub(crate) fn capacity(&self) -> usize {
         self.machine.lines() as usize * LINE_PAYLOAD
     }
 
-    /// Whether a record stands at the head.
+    /// Whether there is a record at the head.
     #[inline(always)]
     pub(crate) fn has_come(&self) -> bool {
-        // Relaxed: whoever takes the record loads the word again.
+        // Relaxed: a taker of the record loads the word again.
         let word = self.words.line(self.machine.position())[0].load(Ordering::Relaxed);
         self.machine.arrived(word)
     }
 
-    /// The record that stands at the head, if one has arrived.
+    /// The status of the record at the head, if one has arrived.
     // spec: LANE-3, LANE-7
     #[inline(always)]
     pub(crate) fn peek(&self) -> Option<Result<Status, Malformed>> {
@@ -319,7 +319,7 @@ impl<W: Words> LaneReceiver<W> {
         Some(self.machine.record(word))
     }
 
-    /// Length and tag of the record at the head, where it is of this kind and lies in one line.
+    /// Length and tag of the record at the head, if it is of this kind and fits one line.
     #[inline(always)]
     pub(crate) fn peek_short(&self, kind: Kind) -> Probe<(usize, u32)> {
         // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
@@ -330,7 +330,7 @@ impl<W: Words> LaneReceiver<W> {
         self.machine.short(word, kind).map_or(Probe::Other, Probe::Taken)
     }
 
-    /// The same where it takes several lines.
+    /// Length and tag of the record at the head, if it is of this kind and takes several lines.
     #[inline(always)]
     pub(crate) fn peek_long(&self, kind: Kind) -> Probe<(usize, u32)> {
         // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
@@ -341,8 +341,8 @@ impl<W: Words> LaneReceiver<W> {
         self.machine.long(word, kind).map_or(Probe::Other, Probe::Taken)
     }
 
-    /// Takes the record at the head into `into`, where it is of this kind, lies in one line and
-    /// fits. The other methods do the same, step by step, for any record.
+    /// Takes the record at the head into `into`, if it is of this kind, in one line, and fits. The
+    /// other methods do this step by step for any record.
     #[inline(always)]
     pub(crate) fn take_short(&mut self, kind: Kind, into: &mut [u8]) -> Probe<(usize, u32)> {
         let line = self.words.line(self.machine.position());
@@ -366,7 +366,7 @@ impl<W: Words> LaneReceiver<W> {
         Probe::Taken((len, tag))
     }
 
-    /// Takes the record at the head, if one has arrived, of this kind, and of exactly `N` words.
+    /// Takes the record at the head, if it is of this kind and has exactly `N` words.
     #[inline(always)]
     pub(crate) fn take_words<const N: usize>(&mut self, kind: Kind) -> Probe<[u64; N]> {
         let line = self.words.line(self.machine.position());
@@ -385,7 +385,7 @@ impl<W: Words> LaneReceiver<W> {
         Probe::Taken(words)
     }
 
-    /// Copies head words of the record at the head.
+    /// Copies the first words of the record at the head.
     #[inline(always)]
     pub(crate) fn head<const H: usize>(&self) -> [u64; H] {
         const { assert!(H * 8 <= LINE_PAYLOAD, "the head lies in the first line") };
@@ -394,14 +394,14 @@ impl<W: Words> LaneReceiver<W> {
         std::array::from_fn(|index| line[1 + index].load(Ordering::Relaxed))
     }
 
-    /// Copies the bytes behind `skip` head words of a record that lies in one line into `into`.
+    /// Copies the bytes after `skip` head words of a one-line record into `into`.
     #[inline(always)]
     pub(crate) fn copy_short(&self, skip: usize, into: &mut [u8]) {
         assert!(skip * 8 + into.len() <= LINE_PAYLOAD, "the record lies in one line");
         load_bytes(self.words.line(self.machine.position()), 1 + skip, into);
     }
 
-    /// Gives the line of a record that lies in one back.
+    /// Gives back the line of a one-line record.
     #[inline(always)]
     pub(crate) fn consume_short(&mut self) {
         if self.last_lines != 1 {
@@ -410,9 +410,9 @@ impl<W: Words> LaneReceiver<W> {
         self.consume_lines(1);
     }
 
-    /// Sends for the lines behind the first one of the record at the head, which is of `len` bytes:
-    /// several transfers at a time take as long as one. Those of one that comes right behind
-    /// another were sent for with an earlier one; then for those of a later one.
+    /// Prefetches the lines after the first one of the record at the head, which has `len` bytes:
+    /// several transfers at once take as long as one. For a record that follows another one, an
+    /// earlier call has done so; then this call prefetches the lines of a later record.
     #[inline(always)]
     pub(crate) fn send_for_rest_of(&self, len: usize, is_further: bool) {
         let lines = lines_for(len) - 1;
@@ -423,14 +423,14 @@ impl<W: Words> LaneReceiver<W> {
         }
     }
 
-    /// Sends for a line further on. Where records come one behind the other, that is worth it;
-    /// where they do not, it would take lines from under the writer's hands.
+    /// Prefetches a line further on. That is faster where records follow each other; otherwise it
+    /// would take lines away from the writer.
     #[inline(always)]
     pub(crate) fn send_for_ahead(&self) {
         prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
     }
 
-    /// Copies the bytes behind `skip` head words of the record at the head into `into`.
+    /// Copies the bytes after `skip` head words of the record at the head into `into`.
     // spec: ERR-8
     #[inline]
     pub(crate) fn copy(&self, skip: usize, into: &mut [u8]) {
@@ -450,7 +450,7 @@ impl<W: Words> LaneReceiver<W> {
             Some(whole) => load_bytes(line, 1, whole),
             None => load_bytes(line, 1 + skip, first),
         }
-        // Several transfers at a time take as long as one.
+        // Several transfers at once take as long as one.
         let lines = rest.len().div_ceil(LINE_PAYLOAD);
         for position in self.machine.positions_behind().take(lines) {
             prefetch(self.words.line(position).as_ptr().addr());
@@ -465,8 +465,8 @@ impl<W: Words> LaneReceiver<W> {
         }
     }
 
-    /// While the next record is waited for: sends for the lines behind its first one, if it is
-    /// likely to have any, so that they come along with it.
+    /// During a wait for the next record: prefetches the lines after its first one, if it probably
+    /// has any, so that they come together.
     #[inline(always)]
     pub(crate) fn send_for_rest(&self) {
         if self.last_lines > 1 {
@@ -486,26 +486,26 @@ impl<W: Words> LaneReceiver<W> {
         }
     }
 
-    /// Whether lines were given back since this was last asked.
+    /// Whether lines were given back since the last call.
     #[inline]
     pub(crate) fn has_given_back(&mut self) -> bool {
         let published = self.machine.published();
         std::mem::replace(&mut self.seen, published) != published
     }
 
-    /// Gives the lines of the record at the head back.
+    /// Gives back the lines of the record at the head.
     pub(crate) fn consume(&mut self, status: &Status) {
         self.consume_len(status.len as usize);
     }
 
-    /// The same of a record of `len` bytes.
+    /// Gives back the lines of the record at the head, which has `len` bytes.
     pub(crate) fn consume_len(&mut self, len: usize) {
         self.last_lines = lines_for(len);
         self.consume_lines(self.last_lines);
     }
 
-    /// Goes on behind the record at the head without giving its lines back: the record was passed
-    /// on, and its writer may have them when [`LaneReceiver::give_back`] says so.
+    /// Moves on from the record at the head without giving back its lines: the record was passed
+    /// on, and [`LaneReceiver::give_back`] gives the lines back later.
     pub(crate) fn pass(&mut self, status: &Status) {
         self.machine.consume(lines_for(status.len as usize));
     }
@@ -540,7 +540,7 @@ fn load_bytes(line: &Line, first: usize, into: &mut [u8]) {
         *chunk = line[first + index].load(Ordering::Relaxed).to_le_bytes();
     }
     if !tail.is_empty() {
-        // Relaxed: as above.
+        // Relaxed: LANE-A1 of the poll has made the record visible.
         let mut word = line[first + count].load(Ordering::Relaxed);
         for byte in tail {
             *byte = word as u8;

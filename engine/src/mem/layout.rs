@@ -1,4 +1,4 @@
-//! The memory that two ports share, and nobody else.
+//! The layout of the memory that exactly two ports share.
 //!
 //! ```text
 //! connection file: two directions, one after the other, each:
@@ -13,9 +13,9 @@
 //!   behind those    ring of bytes (connections of endpoints only)
 //! ```
 //!
-//! The message lane's lines lie 128 bytes apart, with the request lane between them: processors
-//! fetch the neighbour of a line along with it, which in a dense ring means that reader and writer
-//! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
+//! The message lane's lines lie 128 bytes apart, with the request lane between them. Processors
+//! fetch two neighbouring lines together, so in a dense ring reader and writer would keep taking
+//! lines from each other. `proto::lane::step` gives the order in which lines are used.
 use super::Instead;
 use super::file::{Pages, memory_file, round_to_pages, seal_seals};
 use super::lane::{LaneMemory, Lines};
@@ -31,33 +31,33 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 const CONTROL_LINES: usize = 8;
-/// Bytes of a ring over a link, where there are few: what is under way before what is taken is
-/// told. And where there are many.
+/// Bytes of a ring over a link, where there are few: the data in flight before its reading is
+/// acknowledged. And where there are many.
 const RING_OF_LINK: usize = 1 << 20;
 const RING_OF_MANY: usize = 1 << 18;
-/// Bytes that a ring may have.
+/// The allowed lengths of a ring in bytes.
 const RING_BYTES: RangeInclusive<u32> = 1 << 12..=1 << 24;
 
-/// Lines of each lane of one direction.
+/// The sizes of the lanes of one direction, in lines, and of its ring.
 // spec: LIM-2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneSizes {
-    /// Of the message lane, and of the request lane.
+    /// Lines of the message lane, and of the request lane.
     pub(crate) paired: u32,
-    /// Of the response lane.
+    /// Lines of the response lane.
     pub(crate) response: u32,
     /// Bytes of the ring.
     pub(crate) ring: u32,
 }
 
 impl LaneSizes {
-    /// Direct: 2 x 44 lines and the control lines are 6 KiB a direction.
+    /// Direct connections: 2 x 44 lines and the control lines are 6 KiB for each direction.
     pub(crate) const DIRECT: Self = Self { paired: 44, response: 0, ring: 0 };
-    /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
+    /// Mediated connections, in 6 KiB as well: 2 x 28 lines and 32 lines of responses.
     pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32, ring: 0 };
 
-    /// Between endpoints of one host: 7 KB of messages, and a ring for what is longer, of which as
-    /// much is used as goes through it.
+    /// Connections between endpoints of one host: 7 KB of messages, and a ring for longer ones. The
+    /// ring takes as much memory as its traffic needs.
     pub(crate) const fn endpoint(ring: u32) -> Self {
         Self { paired: 128, response: 64, ring }
     }
@@ -68,23 +68,23 @@ impl LaneSizes {
         Rings::of_process().widest() as u32
     }
 
-    /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
-    /// no lane there.
+    /// Links, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests use no lane
+    /// there.
     pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512, ring: 0 };
 
-    /// The same between endpoints.
+    /// Links between endpoints.
     pub(crate) const fn carried_endpoint(ring: u32) -> Self {
         Self { ring, ..Self::CARRIED }
     }
 
-    /// Bytes of the two rings of a link, each, beside so many others.
+    /// Bytes of each of the two rings of a link, beside `others` other links.
     // spec: LIM-1, LIM-5
     pub(crate) fn ring_of_link_beside(others: usize, is_simulated: bool) -> u32 {
         let wanted = if are_few(others) { RING_OF_LINK } else { RING_OF_MANY };
         Rings::of_process().affordable(wanted, 2, is_simulated) as u32
     }
 
-    /// Whether lanes of these sizes work; sizes may come from a peer.
+    /// Whether lanes of these sizes work; the sizes may come from a peer.
     pub(crate) fn valid(&self) -> bool {
         let fits = |lines: u32| (LANE_LINES_MIN..=LANE_LINES_MAX).contains(&(lines as usize));
         let ring_fits = self.ring == 0 || RING_BYTES.contains(&self.ring);
@@ -100,8 +100,8 @@ impl LaneSizes {
         CONTROL_LINES + 2 * self.paired as usize + self.response as usize
     }
 
-    /// A connection file, and its memory. The pages of rings come when they are used: few use all
-    /// that there is room for.
+    /// Makes a connection file and maps it. The pages of rings are allocated when they are used:
+    /// few connections use a whole ring.
     // spec: LANE-9
     pub(crate) fn make_file(&self) -> Result<(Descriptor, Arc<Mapping>), SetupError> {
         let file = memory_file(self.file_len(), Pages::Ordinary)?;
@@ -113,7 +113,7 @@ impl LaneSizes {
         Ok((file, Arc::new(mapping)))
     }
 
-    /// Bytes of the whole connection file.
+    /// The length of the connection file in bytes.
     pub(crate) fn file_len(&self) -> usize {
         round_to_pages(2 * self.lines() * LINE, Pages::Ordinary)
     }
@@ -132,7 +132,7 @@ pub(crate) enum Control {
     Ring = 7,
 }
 
-/// One direction of a connection: from the port that writes its lanes to the one that reads them.
+/// One direction of a connection: from the port that writes its lanes to the port that reads them.
 // spec: LANE-1, CAP-10
 #[derive(Clone, Debug)]
 pub(crate) struct Direction {
@@ -167,7 +167,7 @@ impl Direction {
         self.lane(Control::Responses, first, 1, self.sizes.response)
     }
 
-    /// The ring, where there is one.
+    /// The ring, if the direction has one.
     pub(crate) fn ring(&self) -> Option<RingMemory> {
         let at = self.start + (self.sizes.lane_lines() * LINE) as u64;
         let written = self.start + (Control::Active as usize * LINE) as u64 + 8;

@@ -1,4 +1,4 @@
-//! Mappings of memory files, and memory of the program taken under the same roof.
+//! Mappings of memory files, and of the program's memory under the same interface.
 use super::file::{self, Pages};
 use super::private::{self, Instead};
 use crate::error::SetupError;
@@ -10,33 +10,33 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of a block, as stat counts them.
+/// Bytes of a block in the results of stat.
 const BLOCK: u64 = 512;
 
-/// Bytes that are made present before it is asked how many are left, and from how many on.
+/// Bytes that are made present before the next check of the memory that is left.
 const AT_ONCE: usize = 32 << 20;
 
-/// A range of memory that lives as long as this value.
+/// A mapped range of memory, which is unmapped when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     writable: bool,
     backing: Backing,
-    /// By which methods many bytes are copied in and out; none: as usual.
+    /// The tuning for copies of many bytes; None: ordinary copies.
     tuning: Option<Arc<Tuning>>,
-    /// A forked child has other memory in its place.
+    /// A forked child has private memory in place of this.
     is_private: bool,
 }
 
 #[derive(Debug)]
 enum Backing {
     File,
-    /// Memory that the program gave us; kept alive here.
+    /// Memory that the program gave up; freed with this.
     Words {
         _words: Vec<u64>,
     },
-    /// Memory that the program promised to keep.
+    /// Memory that the program keeps, by its promise.
     Borrowed,
 }
 
@@ -47,14 +47,15 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps a file that we made, for reading and writing, with every page present.
+    /// Maps a file of our own for reading and writing, with every page present.
     pub(crate) fn own(file: BorrowedFd<'_>, len: usize) -> Result<Self, SetupError> {
         let mapping = Self::map(file, len, true).map_err(SetupError::os("mmap"))?;
         mapping.populate_all()?;
         Ok(mapping)
     }
 
-    /// The same with the pages of these bytes present; others come when they are first touched.
+    /// Maps a file of our own with the pages of these bytes present; others come at their first
+    /// access.
     pub(crate) fn own_in_part(
         file: BorrowedFd<'_>,
         len: usize,
@@ -65,16 +66,16 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Maps the slots that the system keeps for a socket, all of which are present. It keeps them
-    /// as long as they are mapped.
+    /// Maps the slots that the system keeps for a socket, all of which are present. The system
+    /// keeps them while they are mapped.
     pub(crate) fn slots(socket: BorrowedFd<'_>, len: usize) -> rustix::io::Result<Self> {
         Self::map(socket, len, true)
     }
 
-    /// Maps a file that a peer handed over, after making sure that it cannot shrink under us. Pages
-    /// that its owner has not paid for are not made present at our expense. It is none of huge
-    /// pages: its owner could still punch a hole into such a one, and where no huge page is free
-    /// then, an access here would end this process.
+    /// Maps a peer's file, after a check that it cannot shrink. Pages that its owner has not
+    /// allocated are not made present at our expense. A file of huge pages is refused: its owner
+    /// could punch a hole into it, and an access here would end this process where no huge page is
+    /// free.
     // spec: LANE-9, ERR-7
     pub(crate) fn foreign(
         file: BorrowedFd<'_>,
@@ -84,8 +85,8 @@ impl Mapping {
         Self::foreign_of(file, (len, Pages::Ordinary), writable)
     }
 
-    /// The same of a region of a peer on a direct connection, which is trusted to leave its huge
-    /// pages where they are.
+    /// Maps the file of a region of a peer on a direct connection, which is trusted not to punch
+    /// holes into its huge pages.
     // spec: ERR-7
     pub(crate) fn foreign_region(
         file: BorrowedFd<'_>,
@@ -95,7 +96,7 @@ impl Mapping {
         Self::foreign_of(file, (len, Pages::Huge), writable)
     }
 
-    /// With pages of that size at most.
+    /// Maps a peer's file with pages of at most this size.
     fn foreign_of(
         file: BorrowedFd<'_>,
         (len, largest): (usize, Pages),
@@ -109,7 +110,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// The same memory, many bytes of which are moved as a machine's cut-offs say.
+    /// Sets the tuning for copies of many bytes.
     // spec: INJ-2
     pub(crate) fn tuned(mut self, tuning: &Arc<Tuning>) -> Self {
         let has_steps = |of| !tuning.steps(of).is_empty();
@@ -118,7 +119,7 @@ impl Mapping {
         self
     }
 
-    /// The same memory, which a forked child of this process does not reach.
+    /// Has forked children get private memory in place of this.
     // spec: LIFE-35
     pub(crate) fn private(mut self, instead: Instead) -> Self {
         assert!(matches!(self.backing, Backing::File), "what is the program's is its children's");
@@ -127,7 +128,7 @@ impl Mapping {
         self
     }
 
-    /// By which method so many bytes are copied.
+    /// The method for copies of this length.
     #[inline]
     pub(super) fn method(&self, of: Use, bytes: usize) -> Method {
         match &self.tuning {
@@ -139,14 +140,14 @@ impl Mapping {
     fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> rustix::io::Result<Self> {
         let protection =
             if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
+        // SAFETY: a fresh mapping at an address that the kernel chooses aliases nothing of ours.
         let base =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }?;
         let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
         Ok(Self { base, len, writable, backing: Backing::File, tuning: None, is_private: false })
     }
 
-    /// Makes all pages present, so much at a time that others who do the same are seen.
+    /// Makes all pages present, step by step, so that other processes which do so are noticed.
     // spec: REG-1, LIM-5
     fn populate_all(&self) -> Result<(), SetupError> {
         for start in (0..self.len).step_by(AT_ONCE) {
@@ -158,8 +159,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Makes the pages of these bytes present, so that no operation there faults. Kernels before
-    /// 5.14 lack the advice; there the pages come with the first access.
+    /// Makes the pages of these bytes present, so that no operation there takes a page fault.
+    /// Kernels before 5.14 lack this advice; there pages come at their first access.
     // spec: REG-1
     fn populate(&self, bytes: Range<usize>) {
         let advice =
@@ -184,7 +185,7 @@ impl Mapping {
         }
     }
 
-    /// Takes memory that the program keeps.
+    /// Uses memory that the program keeps.
     ///
     /// # Safety
     /// `base..base + len` must be valid for reads and writes, and no Rust reference may be used to
@@ -200,8 +201,8 @@ impl Mapping {
         }
     }
 
-    /// Puts another file's pages at this mapping's address, atomically: peers that still map the
-    /// old file no longer reach what this process sees here.
+    /// Replaces the pages at this mapping's address by those of another file, atomically: peers
+    /// that have mapped the old file no longer reach the memory of this process.
     pub(crate) fn replace(&self, file: BorrowedFd<'_>) -> Result<(), SetupError> {
         assert!(matches!(self.backing, Backing::File), "only a file's mapping can be replaced");
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -213,19 +214,19 @@ impl Mapping {
         self.populate_all()
     }
 
-    /// First byte.
+    /// The address of the first byte.
     #[inline]
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes.
+    /// The length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether stores are possible; the MMU says so too.
+    /// Whether stores are allowed; the MMU enforces that.
     #[inline]
     pub(crate) fn writable(&self) -> bool {
         self.writable
@@ -260,7 +261,7 @@ mod tests {
             |mapped: Result<Mapping, SetupError>| matches!(mapped, Err(SetupError::UnsafeFile));
         assert!(refused(Mapping::foreign(file.as_fd(), LEN, true)));
         assert!(refused(Mapping::foreign_region(file.as_fd(), LEN - 4096, true)), "no whole page");
-        // Where none are reserved, the system says no.
+        // The system refuses where none are reserved.
         assert!(!refused(Mapping::foreign_region(file.as_fd(), LEN, true)));
         let file = memory_file(LEN, Pages::Ordinary).expect("memory");
         assert!(Mapping::foreign(file.as_fd(), LEN, true).is_ok());

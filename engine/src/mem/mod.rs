@@ -1,5 +1,4 @@
-//! Memory that several processes share. Unsafe code lives here, and in the engine nowhere else but
-//! in [`crate::sys`].
+//! Memory that several processes share. The engine's unsafe code is here and in [`crate::sys`].
 //!
 //! Rules:
 //! - No reference (`&T`, `&[u8]`) ever points into memory that a peer may write, atomics excepted:
@@ -29,11 +28,14 @@
 //! | BIAS-R2 guest's leaving | BIAS-A2 program's entering | all that was done inside |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
-//! Pairs of store-then-load on both sides, where neither may miss the other's store, run through
-//! [`fence`]: a sender publishes and then reads `asleep`, a sleeper sets `asleep` and then looks at
-//! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
-//! raises the generation and then reads `active`; within one process, a program's thread sets
-//! `inside` and then reads `wanted`, a guest sets `wanted` and then reads `inside` ([`biased`]).
+//! In some pairs each side stores and then loads, and at least one must see the other's store. They
+//! use [`fence`]:
+//!
+//! | one side | the other one |
+//! |---|---|
+//! | a sender publishes, then reads `asleep` | a sleeper sets `asleep`, then reads its lanes |
+//! | an initiator sets `active`, then reads the generation | an owner does the reverse |
+//! | a program's call sets `inside`, then reads `wanted` | a guest ([`biased`]) does the reverse |
 pub(crate) mod biased;
 pub(crate) mod bytes;
 pub(crate) mod depot;
@@ -61,7 +63,7 @@ pub(crate) mod ring;
 pub(crate) mod span;
 pub(crate) mod word;
 
-/// Sends for the line at an address, which will be read soon. Any address will do.
+/// Prefetches the line at an address, for a read. Any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -74,11 +76,11 @@ pub(crate) fn prefetch(address: usize) {
     let _ = address;
 }
 
-/// The same for a line that will be written soon: whoever has it gives it up.
+/// Prefetches a line for a write: its present owner gives it up.
 #[inline(always)]
 pub(crate) fn prefetch_to_write(address: usize) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as above; processors that do not know it take it for one that does nothing.
+    // SAFETY: as in prefetch; processors that lack the instruction treat it as one without effect.
     unsafe {
         std::arch::asm!(
             "prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)

@@ -1,14 +1,13 @@
-//! Models of the protocols in shared memory, which loom runs through all interleavings, and through
-//! every value that a load may return.
+//! Models of the protocols in shared memory. loom runs them through all interleavings, and all
+//! values that a load may return.
 //!
-//! The lanes and the fences are the engine's own code over words of loom's. What lies around them,
-//! a few lines of [`crate::port::direct`], [`crate::port::wait`], [`crate::target`],
-//! [`crate::port::mediated`] and [`crate::job`], is repeated here with the same words in the same
-//! order. Data that the protocols protect is [`Plain`]: loom fails where two accesses to it are not
-//! ordered.
+//! The lanes and the fences are the engine's own code over loom's words. A few lines of
+//! [`crate::port::direct`], [`crate::port::wait`], [`crate::target`], [`crate::port::mediated`] and
+//! [`crate::job`] around them are repeated here, with the same words in the same order. Data that
+//! the protocols protect is [`Plain`]: loom fails where two accesses to it are not ordered.
 //!
-//! Each model has mutants, with one ordering, fence or step missing. A model that lets one of them
-//! pass proves nothing, so that fails too.
+//! Each model has mutants, each without one ordering, fence or step. A test fails if one of its
+//! mutants passes: the model would prove nothing.
 use super::fence::{self, Fencing};
 use super::lane::{LaneReceiver, LaneSender, Line, Probe, Words};
 use crate::sync::{AtomicU64, Ordering, Weak};
@@ -23,21 +22,21 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Thread switches at unlucky moments per run: the known faults of this kind need two.
+/// Thread switches at arbitrary moments per run: the known faults of this kind need two.
 const PREEMPTIONS: usize = 4;
 
-/// A step that a mutant leaves out or takes at the wrong time.
+/// A step that a mutant leaves out, or takes at the wrong time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// No fence on the hot side.
+    /// Omits the fence on the fast side.
     LightFence,
-    /// No fence on the slow side.
+    /// Omits the fence on the slow side.
     HeavyFence,
-    /// Looks before it says what it is about to do.
+    /// Looks before it announces itself.
     Announcement,
-    /// Does not look again.
+    /// Omits the second look.
     SecondLook,
-    /// Rings for notifications alone.
+    /// Rings for notifications only.
     Kick,
     /// Publishes a record's first line before the others.
     FirstLineLast,
@@ -45,11 +44,11 @@ enum Step {
     CopyFirst,
     /// Counts a command before it is executed and answered.
     CountLast,
-    /// Looks at the count after it has looked for answers.
+    /// Reads the count after it has looked for answers.
     CountFirst,
 }
 
-/// What is broken: words with relaxed accesses, or a missing step.
+/// A fault of a model: words with relaxed accesses, or a missing step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mutant {
     status: Option<Weak>,
@@ -69,11 +68,10 @@ fn check(model: fn(Mutant), mutant: Mutant) {
     builder.check(move || model(mutant));
 }
 
-/// How loom and the models say that something is wrong: accesses without an order, nobody left to
-/// run, an assertion.
+/// Parts of the panics of loom and the models: accesses without an order, a deadlock, an assertion.
 const FAILURES: [&str; 3] = ["Causality violation", "deadlock", "came first"];
 
-/// The model holds, and each of its mutants fails.
+/// Checks that the model holds, and that each of its mutants fails.
 fn holds(model: fn(Mutant), mutants: &[Mutant]) {
     check(model, Mutant::default());
     for mutant in mutants {
@@ -98,11 +96,11 @@ fn weak_control(weak: Weak) -> Mutant {
     Mutant { control: Some(weak), ..Mutant::default() }
 }
 
-/// Memory that is no atomic.
+/// Ordinary memory, not an atomic.
 #[derive(Debug)]
 struct Plain(UnsafeCell<()>);
 
-// SAFETY: there is nothing in it to race for; loom reports accesses that are not ordered.
+// SAFETY: it contains nothing; loom reports accesses that are not ordered.
 unsafe impl Sync for Plain {}
 
 impl Plain {
@@ -119,15 +117,15 @@ impl Plain {
     }
 }
 
-/// A lane's memory, with a piece of plain memory in each line: whoever may use the line has it to
-/// himself.
+/// A lane's memory, with a piece of plain memory in each line, which the user of the line accesses
+/// alone.
 #[derive(Debug)]
 struct Ring {
     lines: Vec<(Line, Plain)>,
     cursor: AtomicU64,
 }
 
-/// One end's view of a ring.
+/// One side's view of a ring.
 #[derive(Clone, Debug)]
 struct View(Arc<Ring>);
 
@@ -154,7 +152,7 @@ impl View {
         LaneReceiver::over(self.clone(), self.count())
     }
 
-    /// The plain memory of the lines of a record of `len` bytes behind `before` lines.
+    /// The plain memory of the lines of a record of `len` bytes, after `before` lines.
     fn plain(&self, before: u32, len: usize) -> impl Iterator<Item = &Plain> {
         let lines = before..before + lines_for(len);
         let place = |line| line * step(self.count()) % self.count();
@@ -182,8 +180,8 @@ fn next(lane: &LaneReceiver<View>) -> Status {
     }
 }
 
-/// Records of one and of two lines in a lane of three: the third one wraps, and from there on lines
-/// are used again.
+/// Records of one and of two lines in a lane of three: the third record wraps, and from then on
+/// lines are used again.
 const RECORDS: [usize; 4] = [8, 8, LINE_PAYLOAD + 8, LINE_PAYLOAD + 8];
 const LANE_LINES: usize = 3;
 
@@ -216,7 +214,7 @@ fn lane(mutant: Mutant) {
         assert_eq!((status.tag, status.len as usize), (record as u32, len), "in order");
         let after = before + lines_for(len);
         if mutant.lacks(Step::CopyFirst) {
-            // Relaxed: what is broken here is when it is stored.
+            // Relaxed: the fault is the time of the store.
             view.cursor().store(u64::from(after), Ordering::Relaxed);
         }
         view.plain(before, len).for_each(Plain::read);
@@ -249,7 +247,7 @@ fn records_come_whole_and_in_order() {
     );
 }
 
-/// One record of two lines; the writer stores its words by hand, so that a mutant can begin with
+/// One record of two lines. The writer stores its words one by one, so that a mutant can begin with
 /// the first line, or stop in the middle.
 fn first_line_last(mutant: Mutant) {
     let view = View::new(LANE_LINES, mutant);
@@ -302,7 +300,7 @@ impl Bed {
         }
     }
 
-    /// As `Port::sleep_unless`: sleeps unless there is something.
+    /// As `Port::sleep_unless`: sleeps unless there is a record.
     fn sleep_unless(&self, is_there: impl Fn() -> bool, mutant: Mutant) {
         let early = is_there();
         // Relaxed: as OwnPage::set_asleep.
@@ -324,8 +322,8 @@ impl Bed {
     }
 }
 
-/// A receiver that always sleeps when nothing is there, and a sender of two messages. A lost
-/// wake-up leaves the receiver asleep with nobody to wake it, which loom reports.
+/// A receiver that sleeps whenever there is no message, and a sender of two messages. A lost
+/// wake-up leaves the receiver asleep for ever, which loom reports.
 fn sleep(fencing: Fencing, mutant: Mutant) {
     let (view, bed) = (View::new(LANE_LINES, mutant), Arc::new(Bed::new()));
     let (writer, kicked) = (view.clone(), bed.clone());
@@ -360,8 +358,8 @@ fn no_wake_up_is_lost() {
     holds(|mutant| sleep(Fencing::Asymmetric, mutant), &mutants);
 }
 
-/// A message that must wait for a command before it, an engine's thread that executes the command,
-/// and the port's thread that sleeps until it may receive the message.
+/// A message that must wait for a command before it, an engine thread that executes the command,
+/// and the port's thread, which sleeps until it may receive the message.
 fn message_behind_a_command(mutant: Mutant) {
     let (bed, target) = (Arc::new(Bed::new()), Arc::new(Plain::new()));
     let done = Arc::new(AtomicU64::weakened(0, mutant.control));
@@ -401,8 +399,8 @@ fn a_message_behind_a_command_wakes_its_receiver() {
 
 const KEY: u64 = 1;
 
-/// An initiator that performs two direct operations, and an owner that revokes the key meanwhile.
-/// Once the owner has seen the initiator outside, the memory is its alone.
+/// An initiator that performs two direct operations, and an owner that revokes the key at the same
+/// time. Once the owner has seen the initiator outside, it alone uses the memory.
 fn revocation(fencing: Fencing, mutant: Mutant) {
     let memory = Arc::new(Plain::new());
     let active = Arc::new(AtomicU64::weakened(0, mutant.control));
@@ -458,7 +456,7 @@ fn no_write_lands_after_a_revocation() {
 /// Commands that are gets of one operation each.
 const COMMANDS: u32 = 2;
 
-/// The target: takes commands, uses its memory, answers, counts.
+/// The target: takes commands, accesses its memory, answers, and counts.
 fn respond(
     requests: &View,
     responses: &View,
@@ -538,8 +536,8 @@ fn counted_commands_are_executed_and_answered() {
     );
 }
 
-/// Two ranks that each write, meet, and read what the other wrote; then the other way round, for
-/// which they must meet again.
+/// Two ranks that each write, meet, and read what the other one wrote. They do so twice with roles
+/// exchanged, so they must meet again.
 fn barrier(mutant: Mutant) {
     let memory = Arc::new([Plain::new(), Plain::new()]);
     let words = Arc::new([0, 1].map(|_| AtomicU64::weakened(0, mutant.control)));

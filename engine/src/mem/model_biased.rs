@@ -1,5 +1,5 @@
-//! A model of the biased lock, through all interleavings: the code of [`super::biased`] over words
-//! of loom's, with a program of two calls and a guest of two visits.
+//! A model of the biased lock, through all interleavings: the code of [`super::biased`] over loom's
+//! words, with a program of two calls and a guest of two visits.
 use super::biased::Bias;
 use crate::sync::{AtomicU64, Ordering, Weak, fence};
 use loom::cell::UnsafeCell;
@@ -7,13 +7,14 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Faults planted in the lock. A model in which a fault passes proves nothing.
+/// Faults of the lock. If a model passes with one of them, it proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     None,
-    /// Not broken: the program comes in by the lock once it has noticed, and nobody fences.
+    /// No fault: the program enters by the lock once it has seen the request, and nobody uses
+    /// fences.
     Locked,
-    /// The same, but the guest does not wait until it has noticed.
+    /// As `Locked`, but the guest does not wait until the program has seen the request.
     LockedEarly,
     Inside(Weak),
     Wanted(Weak),
@@ -34,7 +35,7 @@ const MUTANTS: [Mutant; 7] = [
 /// A value under the lock: loom fails where two uses are not ordered.
 struct Value(Bias, UnsafeCell<()>);
 
-// SAFETY: there is nothing in it to race for; loom reports what would be a race.
+// SAFETY: it contains nothing; loom reports accesses that would be a race.
 unsafe impl Sync for Value {}
 
 impl Value {

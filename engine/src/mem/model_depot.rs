@@ -1,13 +1,13 @@
-//! A model of a depot's lock and journal, through all interleavings: the few lines of
-//! [`super::depot`] with the same words in the same order, and a holder that dies at each of them.
+//! A model of a depot's lock and journal, through all interleavings. It has the essential lines of
+//! [`super::depot`], with the same words in the same order, and a holder that dies at each of them.
 //!
-//! The system's claim is a word that the dying holder gives up, as the system does for it.
+//! The system's claim is a word here, which the dying holder clears, as the system does for it.
 use crate::sync::{AtomicU64, Ordering};
 use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What is broken: a model that lets one of these pass proves nothing.
+/// Faults. If the model passes with one of them, it proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     None,
@@ -17,9 +17,9 @@ enum Mutant {
     CountFirst,
     /// The journal is void before the registers are written.
     VoidFirst,
-    /// The lock is given up before the registers are written.
+    /// The lock is released before the registers are written.
     LeaveFirst,
-    /// Who takes over does not look at the journal.
+    /// A process that takes over does not look at the journal.
     NoRecovery,
 }
 
@@ -34,10 +34,10 @@ const MUTANTS: [Mutant; 5] = [
 /// Holders.
 const MORTAL: u64 = 3;
 const SURVIVOR: u64 = 4;
-/// Places in the commit at which the mortal one dies; at the last one it lives.
+/// The steps of a commit before which the mortal holder dies; at the last one it survives.
 const STEPS: usize = 8;
 
-/// Two registers that every message raises by one each, so that both are the same in between.
+/// Two registers that every message raises by one each, so that both are equal between messages.
 struct Depot {
     lock: AtomicU64,
     count: AtomicU64,
@@ -71,7 +71,7 @@ impl Depot {
         }
         // Relaxed: the exchange decides.
         let inside = self.lock.load(Ordering::Relaxed);
-        // FENCE-A1: the system's own, between the end of a process and whoever asks about it.
+        // FENCE-A1: the system's own, between the end of a process and a check of it.
         let is_gone = inside == MORTAL && self.claim.load(Ordering::Acquire) == 0;
         if (inside == 0 || is_gone)
             && self.lock.compare_exchange(inside, holder, success, failure).is_ok()
@@ -96,7 +96,7 @@ impl Depot {
         self.count.store(0, Ordering::Release);
     }
 
-    /// Raises both registers; `dies` before the step of that number.
+    /// Raises both registers; dies before the step of number `dies`.
     fn commit(&self, dies: usize) -> Result<(), Died> {
         let step = |number| if number == dies { Err(Died) } else { Ok(()) };
         // Relaxed: DEPOT-A1 came before.
@@ -137,7 +137,7 @@ impl Depot {
     }
 
     fn leave(&self) {
-        // DEPOT-R1: all that was done inside.
+        // DEPOT-R1: all changes made inside.
         self.lock.store(0, Ordering::Release);
     }
 
@@ -151,7 +151,7 @@ impl Depot {
         assert_eq!(first, second, "all of a message or nothing");
         match self.commit(dies) {
             Ok(()) => self.leave(),
-            // FENCE-R1: the system's, as above.
+            // FENCE-R1: the system's own, as in is_gone.
             Err(Died) => self.claim.store(0, Ordering::Release),
         }
     }

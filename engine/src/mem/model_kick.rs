@@ -1,10 +1,9 @@
 //! A model of kicks, through all interleavings: a control channel on which a port sleeps, a second
-//! thread of the port that takes what has come, and a sender that leaves out a kick where the last
-//! one was not taken. The few lines of [`crate::peer::control`] and [`crate::port::wait`] that
-//! matter are here in the same order; what the kernel keeps of the channel is under a lock, as
-//! there.
+//! thread of the port that takes events, and a sender. The sender omits a kick where the last one
+//! was not taken. The essential lines of [`crate::peer::control`] and [`crate::port::wait`] are
+//! here in the same order; the kernel's state of the channel is under a lock, as in the kernel.
 //!
-//! A lost wake-up leaves the port asleep with nobody to wake it, which loom reports.
+//! A lost wake-up leaves the port asleep for ever, which loom reports.
 use super::fence::{self, Fencing};
 use crate::sync::{AtomicU64, Ordering};
 use loom::sync::{Condvar, Mutex};
@@ -12,36 +11,36 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What is broken: a model that lets one of these pass proves nothing.
+/// Faults. If the model passes with one of them, it proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     None,
-    /// Who takes a kick does not wake the other one.
+    /// The taker of a kick does not wake the other thread.
     NoPassing,
-    /// The port takes what has come behind its last look.
+    /// The port takes events after its last look.
     TakesLast,
-    /// A sender reads the flag before what it has published is seen.
+    /// A sender reads the flag before its message is visible.
     NoLightFence,
-    /// The port looks before its flag is seen.
+    /// The port looks before its flag is visible.
     NoHeavyFence,
 }
 
 const MUTANTS: [Mutant; 4] =
     [Mutant::NoPassing, Mutant::TakesLast, Mutant::NoLightFence, Mutant::NoHeavyFence];
 
-/// Messages that are sent.
+/// The number of messages.
 const MESSAGES: u64 = 2;
 
 struct Bed {
     asleep: AtomicU64,
-    /// Messages published.
+    /// The number of messages published.
     published: AtomicU64,
     channel: Mutex<Channel>,
     changed: Condvar,
     mutant: Mutant,
 }
 
-/// What can end the port's sleep.
+/// The events that can end the port's sleep.
 #[derive(Default)]
 struct Channel {
     /// There is a kick that was not taken.
@@ -77,7 +76,7 @@ impl Bed {
         }
     }
 
-    /// As `Sleep::look`, of either thread.
+    /// As `Sleep::look`, by either thread.
     fn take(&self) -> bool {
         std::mem::take(&mut self.channel.lock().expect("nobody panics").is_unread)
     }
@@ -92,7 +91,7 @@ impl Bed {
 
     /// As `Port::sleep_unless` in `Port::wait_asleep`.
     fn wait_for(&self, count: u64) {
-        // Relaxed: the fences order it, or who has woken us.
+        // Relaxed: the fences order it, or the thread that has woken us.
         let is_there = || self.published.load(Ordering::Relaxed) >= count;
         // Relaxed: as OwnPage::set_asleep.
         let announce = |asleep| self.asleep.store(asleep, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A port's page: what it tells all its peers, which map it read-only.
+//! A port's page, which all its peers map read-only.
 //!
 //! ```text
 //!   0      asleep: 1 while the port sleeps, so senders must kick it
@@ -6,7 +6,7 @@
 //!   1024   generation of each slot of the port's translation table, 8 bytes each
 //! ```
 //!
-//! Only the owner can write it (the file is sealed against other writers), so no peer can disturb
+//! Only the owner can write it (the file is sealed against other writers), so no peer can change
 //! what another one reads.
 use super::Instead;
 use super::file::{Pages, memory_file, round_to_pages, seal_writers};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const GENERATIONS: u64 = 1024;
 const LEN: usize = GENERATIONS as usize + TABLE_SLOTS * 8;
 
-/// Who sleeps.
+/// A thread that sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sleeper {
     /// The port's own thread.
@@ -37,7 +37,7 @@ impl Sleeper {
     }
 }
 
-/// The owner's side.
+/// The page at its owner.
 #[derive(Debug)]
 pub(crate) struct OwnPage {
     mapping: Mapping,
@@ -58,28 +58,29 @@ impl OwnPage {
         self.file.as_fd()
     }
 
-    /// Whether the program has not closed it.
+    /// Whether the program has not closed its descriptor.
     pub(crate) fn is_there(&self) -> bool {
         self.file.is_there()
     }
 
-    /// Says whether senders must kick. The caller fences before it looks at its lanes.
+    /// Sets whether senders must kick. The caller executes a fence before it looks at its lanes.
     // spec: LANE-12
     pub(crate) fn set_asleep(&self, sleeper: Sleeper, asleep: bool) {
         // Relaxed: ordered by the fences around the sleep, see mem::fence.
         self.mapping.word(sleeper.offset()).store(u64::from(asleep), Ordering::Relaxed);
     }
 
-    /// Whether we said that senders must kick. For a thread of the same process, which fences by
-    /// the lock under which it raised what it kicks for.
+    /// Whether senders must kick. For a thread of this process, which orders the flag with its
+    /// event by a lock.
     pub(crate) fn is_asleep(&self, sleeper: Sleeper) -> bool {
-        // A full fence, not a label: heavy() on the sleeper's side is its partner.
+        // A full fence, not a label: it pairs with heavy() on the sleeper's side.
         crate::mem::fence::Fencing::Symmetric.light();
         // Relaxed: as PeerPage::is_asleep.
         self.mapping.word(sleeper.offset()).load(Ordering::Relaxed) != 0
     }
 
-    /// Raises a slot's generation. The caller fences before it looks for users of the old one.
+    /// Sets a slot's generation. The caller executes a fence before it looks for users of the old
+    /// one.
     pub(crate) fn set_generation(&self, slot: u16, generation: u32) {
         // Relaxed: ordered by the heavy fence of revocation.
         self.mapping.word(generation_at(slot)).store(u64::from(generation), Ordering::Relaxed);
@@ -90,7 +91,7 @@ fn generation_at(slot: u16) -> u64 {
     GENERATIONS + 8 * (u64::from(slot) % TABLE_SLOTS as u64)
 }
 
-/// A peer's side.
+/// The page at a peer.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerPage {
     mapping: Arc<Mapping>,
@@ -112,7 +113,7 @@ impl PeerPage {
         self.asleep[sleeper as usize].load(Ordering::Relaxed) != 0
     }
 
-    /// The word that holds a slot's generation.
+    /// The word with a slot's generation.
     pub(crate) fn generation(&self, slot: u16) -> Word {
         Word::new(&self.mapping, generation_at(slot))
     }

@@ -1,9 +1,9 @@
-//! Shared memory that a forked child must not reach: pages, lanes and rings have one writer each,
-//! and a child that used its parent's ports would be a second one. It has private memory in their
-//! place: all ones in the place of a page, where no key is alive, and else all zeros, which says
-//! that nothing has come and nothing was taken.
+//! Shared memory that a forked child must not reach. Pages, lanes and rings have one writer each,
+//! and a child that used its parent's ports would be a second one. The child gets private memory in
+//! place of it: a page is all ones, so that no key is valid. All else is zeros, so that nothing has
+//! come and nothing was taken.
 //!
-//! Regions, which are the program's data, a child shares with its parent.
+//! A child shares regions, which are the program's data, with its parent.
 use crate::sys::fork::{self, Shared};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::collections::BTreeMap;
@@ -11,30 +11,30 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Once;
 
-/// What stands in a child in the place of shared memory.
+/// The contents of a child's private memory in place of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instead {
     Zeros,
     Ones,
 }
 
-/// By first byte, length and what stands there instead.
+/// Length and contents in a child, by the first byte of the range.
 static RANGES: Shared<BTreeMap<usize, (usize, Instead)>> = Shared::new(BTreeMap::new());
 
-/// From here on a forked child has other memory there.
+/// From now on, forked children get private memory there.
 // spec: LIFE-35
 pub(super) fn keep(base: usize, len: usize, instead: Instead) {
     watch_forks();
     RANGES.lock().insert(base, (len, instead));
 }
 
-/// Has forked children find other memory there.
+/// Has forked children replace the memory of these ranges.
 pub(crate) fn watch_forks() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| fork::around(Some(before), Some(in_parent), Some(in_child)));
 }
 
-/// The range is about to be unmapped.
+/// Removes a range that is about to be unmapped.
 pub(super) fn forget(base: usize) {
     RANGES.lock().remove(&base);
 }

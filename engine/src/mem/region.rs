@@ -1,4 +1,4 @@
-//! Registered memory of the owner, and its handle at a peer.
+//! Registered memory: regions at their owner, and their handles at peers.
 use super::file::{Pages, is_sealed, memory_file, round_to_pages, seal_seals, seal_writers};
 use super::map::Mapping;
 use super::word::Word;
@@ -12,7 +12,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
 use std::sync::{Arc, Mutex};
 
-/// How a region is allocated.
+/// The options of a new region.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RegionOptions {
     pages: Pages,
@@ -20,19 +20,19 @@ pub struct RegionOptions {
 }
 
 impl RegionOptions {
-    /// Ordinary pages, writable by peers who are granted so.
+    /// Options for ordinary pages, which peers may write if they get that right.
     pub const fn new() -> Self {
         Self { pages: Pages::Ordinary, sealed: false }
     }
 
-    /// Chooses the page size. Huge pages must have been reserved by the administrator.
+    /// Sets the page size. The administrator must have reserved huge pages.
     pub const fn pages(mut self, pages: Pages) -> Self {
         self.pages = pages;
         self
     }
 
-    /// No process but this one will ever be able to write the region, however it tries: the memory
-    /// file is sealed against other writable mappings. Grants of writing are refused.
+    /// Makes the region sealed: no other process will ever be able to write it, because the memory
+    /// file is sealed against other writable mappings. Grants with write rights are refused.
     // spec: CAP-9
     pub const fn sealed(mut self) -> Self {
         self.sealed = true;
@@ -40,10 +40,10 @@ impl RegionOptions {
     }
 }
 
-/// Memory of this process that operations of peers may reach once it is shared.
+/// Memory of this process that peers can access once it is shared.
 ///
-/// Cheap to clone; clones name the same memory. Peers may change the bytes at any time, so they
-/// are copied in and out and never borrowed.
+/// Cheap to clone; all clones refer to the same memory. Peers may change the bytes at any time, so
+/// they are copied in and out and never borrowed.
 // spec: REG-2
 #[derive(Clone, Debug)]
 pub struct Region {
@@ -53,7 +53,7 @@ pub struct Region {
 #[derive(Debug)]
 struct Inner {
     mapping: Arc<Mapping>,
-    /// The file behind it; none for memory that the program brought.
+    /// The memory file; None for memory that the program brought.
     file: Option<Mutex<Descriptor>>,
     len: usize,
     pages: Pages,
@@ -88,7 +88,7 @@ impl Region {
         Ok((file, mapping))
     }
 
-    /// Comes after our own mapping, which sealing against writers leaves as it is.
+    /// After our own mapping was made: a seal against writers leaves that as it is.
     // spec: LIFE-41
     fn seal(file: &Descriptor, sealed: bool) -> Result<(), SetupError> {
         match sealed {
@@ -106,58 +106,59 @@ impl Region {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Bytes.
+    /// The length in bytes.
     pub fn len(&self) -> usize {
         self.inner.len
     }
 
-    /// Whether the region has no byte.
+    /// Whether the region has no bytes.
     pub fn is_empty(&self) -> bool {
         self.inner.len == 0
     }
 
-    /// Copies bytes in. Data races with peers are theirs and yours to order, by notifications.
+    /// Copies bytes into the region. The program orders such accesses and those of peers, by
+    /// notifications.
     ///
     /// # Panics
-    /// If the range leaves the region.
+    /// Panics if the range exceeds the region.
     pub fn write(&self, offset: usize, from: &[u8]) {
         self.assert_range(offset, from.len());
         self.inner.mapping.write(offset as u64, from);
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out of the region.
     ///
     /// # Panics
-    /// If the range leaves the region.
+    /// Panics if the range exceeds the region.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         self.assert_range(offset, into.len());
         self.inner.mapping.read(offset as u64, into);
     }
 
-    /// Reads a word, with acquire ordering.
+    /// Reads a 64-bit word, with acquire ordering.
     ///
     /// # Panics
-    /// If `offset` is not a multiple of eight or leaves the region.
+    /// Panics if `offset` is not a multiple of eight, or the word exceeds the region.
     pub fn load(&self, offset: usize) -> u64 {
         self.assert_range(offset, 8);
         // LOCK-A1: pairs with a remote atomic on the word, LOCK-R1.
         self.inner.mapping.word(offset as u64).load(crate::sync::Ordering::Acquire)
     }
 
-    /// Writes a word, with release ordering.
+    /// Writes a 64-bit word, with release ordering.
     ///
     /// # Panics
-    /// If `offset` is not a multiple of eight or leaves the region.
+    /// Panics if `offset` is not a multiple of eight, or the word exceeds the region.
     pub fn store(&self, offset: usize, value: u64) {
         self.assert_range(offset, 8);
         // LOCK-R1: pairs with a remote atomic on the word, LOCK-A1.
         self.inner.mapping.word(offset as u64).store(value, crate::sync::Ordering::Release);
     }
 
-    /// Performs an atomic on own memory, atomic with those of all peers.
+    /// Performs an atomic on a word of the region. It is atomic with respect to those of all peers.
     ///
     /// # Panics
-    /// If `offset` is not a multiple of the width or leaves the region.
+    /// Panics if `offset` is not a multiple of the width, or the word exceeds the region.
     pub fn atomic(&self, offset: usize, atomic: &Atomic) -> Fetched {
         self.assert_range(offset, atomic.width.bytes() as usize);
         self.inner.mapping.atomic(offset as u64, atomic)
@@ -184,8 +185,8 @@ impl Region {
         self.inner.sealed
     }
 
-    /// The file as a peer with or without the right to store may have it. A descriptor opened for
-    /// reading gives mappings that no mprotect makes writable.
+    /// The file for a peer with or without the right to store. A descriptor opened for reading
+    /// gives mappings that no mprotect makes writable.
     // spec: CAP-8
     pub(crate) fn file_for(&self, writable: bool) -> Result<Descriptor, SetupError> {
         let Some(file) = &self.inner.file else {
@@ -200,8 +201,8 @@ impl Region {
             .map_err(SetupError::os("open a region for reading"))
     }
 
-    /// Moves the content to fresh memory at the same address. Whoever mapped the old file keeps
-    /// pages that this process no longer sees.
+    /// Moves the contents to fresh memory at the same address. A process that has mapped the old
+    /// file keeps pages that this process no longer sees.
     // spec: REV-3
     pub(crate) fn replace_storage(&self) -> Result<(), SetupError> {
         let Some(file) = &self.inner.file else { return Ok(()) };
@@ -215,18 +216,18 @@ impl Region {
     }
 }
 
-/// A peer's memory, as far as the capability that it handed over reaches.
+/// A handle for a peer's memory: a capability, or a part of it.
 #[derive(Clone, Debug)]
 pub struct RemoteRegion {
     pub(crate) peer: PeerId,
-    /// Identity of the connection that it came by.
+    /// The identity of its connection.
     pub(crate) connection: u64,
     pub(crate) key: Key,
-    /// What this handle reaches: the capability, or less.
+    /// The range and rights of this handle: the capability's, or less.
     pub(crate) cover: Cover,
-    /// Where the handle's range begins in the capability's.
+    /// The beginning of the handle's range within the capability's.
     pub(crate) start: u64,
-    /// The peer's memory itself, on a direct connection.
+    /// The mapped memory of the peer, on a direct connection.
     pub(crate) memory: Option<PeerMemory>,
 }
 
@@ -234,36 +235,37 @@ pub struct RemoteRegion {
 #[derive(Clone, Debug)]
 pub(crate) struct PeerMemory {
     pub(crate) mapping: Arc<Mapping>,
-    /// Where the owner keeps the generation of the key's slot.
+    /// The generation of the key's slot, in the owner's page.
     pub(crate) generation: Word,
 }
 
 impl RemoteRegion {
-    /// Whose memory it is.
+    /// The peer that owns the memory.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// Bytes of the capability's range; offsets count from its first.
+    /// The length of the range in bytes; offsets count from its first byte.
     pub fn len(&self) -> u64 {
         self.cover.len
     }
 
-    /// Whether the range has no byte.
+    /// Whether the range has no bytes.
     pub fn is_empty(&self) -> bool {
         self.cover.len == 0
     }
 
-    /// What the capability allows.
+    /// The rights of the handle.
     pub fn rights(&self) -> Rights {
         self.cover.rights
     }
 
-    /// A handle for a part of this one's range, with some of its rights. Offsets count from the
-    /// part's first byte. The owner need not be asked; revoking the capability ends it too.
+    /// Derives a handle for a part of this one's range, with some of its rights. Offsets count from
+    /// the part's first byte. This needs no message to the owner; revoking the capability ends the
+    /// derived handle, too.
     ///
     /// # Errors
-    /// [`Fault::Rights`], [`Fault::Bounds`] where this handle has not what is asked for;
+    /// [`Fault::Rights`] and [`Fault::Bounds`] where this handle lacks the rights or the range;
     /// [`Fault::Alignment`] where the part does not begin at a multiple of eight.
     // spec: CAP-4
     pub fn narrow(&self, part: std::ops::Range<u64>, rights: Rights) -> Result<Self, Fault> {
@@ -280,7 +282,7 @@ impl RemoteRegion {
         Ok(narrow)
     }
 
-    /// The key, as the owner's table knows it.
+    /// The key of the capability in the owner's table.
     pub fn key(&self) -> Key {
         self.key
     }

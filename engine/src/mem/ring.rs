@@ -1,8 +1,8 @@
-//! A ring of bytes from one port to another, for what is too long for a lane.
+//! A ring of bytes from one port to another, for data that is too long for a lane.
 //!
-//! The writer copies in, says in a record of the lane where, and the reader copies out. What lies
-//! in one piece stays in one piece. Where pieces lie, `proto::ring` says, and how much of a ring is
-//! used: pages of the rest are never touched.
+//! The writer copies a piece in and names its place in a record of the lane; the reader copies it
+//! out. A piece is always contiguous. `proto::ring` decides the places, and how much of a ring is
+//! used: the pages of the rest are never accessed.
 //!
 //! The record that names a piece makes its bytes visible (LANE-R1).
 mod carried;
@@ -16,7 +16,7 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::ring::{NARROW, Reader, Writer};
 use std::sync::Arc;
 
-/// A ring's place in shared memory.
+/// The memory of a ring in a mapping.
 #[derive(Debug)]
 pub(crate) struct RingMemory {
     mapping: Arc<Mapping>,
@@ -24,8 +24,7 @@ pub(crate) struct RingMemory {
     len: u64,
     /// Bytes that the reader has taken.
     cursor: Word,
-    /// Bytes that the writer has written: where the reader is on another host, somebody here passes
-    /// them on.
+    /// Bytes that the writer has written. For a reader on another host, the carrier passes them on.
     written: Word,
 }
 
@@ -39,14 +38,15 @@ impl RingMemory {
         Self { mapping: mapping.clone(), start, len: u64::from(len), cursor, written }
     }
 
-    /// For a reader of this host: as much of it is used as goes through it, within a budget.
+    /// A sender for a reader of this host. The ring uses as much memory as its traffic needs,
+    /// within a budget.
     // spec: ENV-42
     pub(crate) fn sender(self, share: Share) -> RingSender {
         RingSender { writer: Writer::new(self.len, NARROW), memory: self, share }
     }
 
-    /// For a reader of another host, to which all of it is passed on, gaps included: whoever passes
-    /// it on has said so to the budget.
+    /// A sender for a reader of another host, to which the whole ring is passed on, gaps included.
+    /// The carrier accounts for the memory.
     pub(crate) fn sender_of_all(self) -> RingSender {
         RingSender { writer: Writer::new(self.len, self.len), memory: self, share: Share::none() }
     }
@@ -60,27 +60,27 @@ impl RingMemory {
     }
 }
 
-/// Writer's end of a ring.
+/// The writer's side of a ring.
 #[derive(Debug)]
 pub(crate) struct RingSender {
     writer: Writer,
     memory: RingMemory,
-    /// What of the process's budget the ring has.
+    /// The ring's share of the process's budget.
     share: Share,
 }
 
 impl RingSender {
-    /// Bytes of the longest piece that may find room in the end.
+    /// The length of the longest piece for which there can be room, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.writer.longest()
     }
 
-    /// Copies a piece in, if there is room: where it begins.
+    /// Copies a piece in, if there is room, and returns its place.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Option<u64> {
         self.write_by(piece.len(), |mapping, offset| mapping.write(offset, piece))
     }
 
-    /// Has a piece of so many bytes copied in, if there is room: where it begins.
+    /// Has `copy` write a piece of this length, if there is room, and returns its place.
     #[inline(always)]
     pub(crate) fn write_by(&mut self, len: usize, copy: impl FnOnce(&Mapping, u64)) -> Option<u64> {
         let at = match self.writer.next(len) {
@@ -88,7 +88,7 @@ impl RingSender {
             None => self.find(len)?,
         };
         copy(&self.memory.mapping, self.memory.start + self.memory.place(at));
-        // Relaxed: whoever passes it on has seen the record that names the piece (LANE-R1).
+        // Relaxed: the carrier has seen the record that names the piece (LANE-R1).
         self.memory.written.store(self.writer.wrote(at, len), Ordering::Relaxed);
         Some(at)
     }
@@ -98,13 +98,13 @@ impl RingSender {
     fn find(&mut self, len: usize) -> Option<u64> {
         // PIPE-A1: the reader has copied out what it counts (PIPE-R1).
         let taken = self.memory.cursor.load(Ordering::Acquire);
-        // A hostile reader keeps itself from being sent to, nothing else.
+        // A hostile reader only cuts itself off.
         let _ = self.writer.on_taken(taken);
         self.writer.find(len, |bytes| self.share.widen(bytes))
     }
 }
 
-/// Reader's end of a ring.
+/// The reader's side of a ring.
 #[derive(Debug)]
 pub(crate) struct RingReceiver {
     reader: Reader,
@@ -112,20 +112,20 @@ pub(crate) struct RingReceiver {
 }
 
 impl RingReceiver {
-    /// Copies out the piece that begins there, as much of it as `into` holds. It is the oldest one
-    /// that has not been taken, and has `len` bytes.
+    /// Copies the piece at `at` into `into`, at most as much as fits. It must be the oldest piece
+    /// that was not taken, and has `len` bytes.
     ///
     /// # Errors
-    /// [`Malformed`] where there can be no such piece.
+    /// [`Malformed`] where no such piece can exist.
     pub(crate) fn take(&mut self, at: u64, len: usize, into: &mut [u8]) -> Result<(), Malformed> {
         let count = len.min(into.len());
         self.take_by(at, len, |mapping, offset| mapping.read(offset, &mut into[..count]))
     }
 
-    /// Has the same piece copied out.
+    /// Has `copy` read the piece at `at`, which has `len` bytes.
     ///
     /// # Errors
-    /// [`Malformed`] where there can be no such piece.
+    /// [`Malformed`] where no such piece can exist.
     #[inline(always)]
     pub(crate) fn take_by(
         &mut self,
@@ -140,10 +140,10 @@ impl RingReceiver {
         Ok(())
     }
 
-    /// Whether there can be such a piece.
+    /// Checks that the piece can exist.
     ///
     /// # Errors
-    /// [`Malformed`] where there cannot.
+    /// [`Malformed`] where it cannot.
     // spec: ENV-12
     pub(crate) fn check(&self, at: u64, len: usize) -> Result<(), Malformed> {
         self.reader.check(at, len)
@@ -166,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces come out as they went in, in order, and only room that was given back is used.
+        /// Pieces come out unchanged and in order, and only room that was given back is used.
         #[test]
         fn pieces_come_out_as_they_went_in(
             steps in prop::collection::vec((0..513_usize, any::<bool>()), 1..200)
@@ -192,7 +192,7 @@ mod tests {
             }
         }
 
-        /// Whatever a peer says, nothing outside the ring is read.
+        /// Nothing outside the ring is read, whatever a peer names.
         #[test]
         fn places_that_cannot_be_are_refused(
             at in prop_oneof![any::<u64>(), 0..4096_u64, u64::MAX - 99..],

@@ -1,39 +1,37 @@
-//! Memory of the program that an operation works on until it has ended.
+//! The program's memory for an operation, until that has completed.
 use arrayvec::ArrayVec;
 use std::ptr::NonNull;
 
-/// Parts of which the memory of one operation may consist.
+/// The most ranges in the memory of one operation.
 pub const SPANS_MAX: usize = 4;
 
-/// A range of the program's own memory.
+/// A range of the program's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: whoever made it has vouched for the range until the operation has ended, whichever thread
-// performs that.
+// SAFETY: its maker has vouched for the range until the operation has completed, in whichever
+// thread.
 unsafe impl Send for Span {}
 
 impl Span {
-    /// Memory from which is read: for a message that is sent.
+    /// Memory to read, for a message that is sent.
     ///
     /// # Safety
-    /// The range must be readable, and nobody may write it, until the operation that it is for has
-    /// ended.
+    /// The range must be readable, and nobody may write it, until its operation has completed.
     pub const unsafe fn read_only(start: *const u8, len: usize) -> Self {
-        // SAFETY: the same promise; that nothing is written to it, its user sees to: only what is
-        // received is.
+        // SAFETY: the same promise. Its user never writes to it: only received bytes are written.
         unsafe { Self::new(start.cast_mut(), len) }
     }
 
-    /// Memory for a message that is received.
+    /// Memory to write, for a message that is received.
     ///
     /// # Safety
-    /// The range must be readable and writable, and nobody else may use it, until the operation
-    /// that it is for has ended. Memory of a window must stay until that is withdrawn, and others
-    /// may use it meanwhile. Where there are no bytes, the pointer may be null.
+    /// The range must be readable and writable, and nobody else may use it, until its operation has
+    /// completed. The memory of an endpoint's memory region must stay until that is withdrawn, and
+    /// others may use it meanwhile. For a length of 0 the pointer may be null.
     pub const unsafe fn new(start: *mut u8, len: usize) -> Self {
         match NonNull::new(start) {
             Some(start) => Self { start, len },
@@ -41,13 +39,13 @@ impl Span {
         }
     }
 
-    /// Memory that is given up for good.
+    /// Memory that the program gives up for ever.
     pub fn of_static(bytes: &'static mut [u8]) -> Self {
-        // SAFETY: the only reference there will ever be is given up.
+        // SAFETY: the only reference that exists is given up.
         unsafe { Self::new(bytes.as_mut_ptr(), bytes.len()) }
     }
 
-    /// Bytes.
+    /// The length in bytes.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
@@ -57,21 +55,21 @@ impl Span {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: readable, and nobody writes it while the operation is under way: new().
+        // SAFETY: readable, and nobody writes it while the operation is pending: new().
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: writable, and nobody else uses it while the operation is under way: new().
+        // SAFETY: writable, and nobody else uses it while the operation is pending: new().
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-/// The memory of one operation: up to [`SPANS_MAX`] ranges, one behind the other.
+/// The memory of one operation: up to [`SPANS_MAX`] ranges, which count as one sequence of bytes.
 #[derive(Clone, Debug)]
 pub struct Spans {
     first: Span,
-    /// Nearly all operations have one range: this keeps what is handed around for them short.
+    /// Nearly all operations have one range: this keeps the structure short.
     more: Option<Box<More>>,
     len: usize,
 }
@@ -92,7 +90,8 @@ impl From<Span> for Spans {
 }
 
 impl Spans {
-    /// These ranges; none where there are too many, or together more than there can be.
+    /// These ranges; `None` where there are more than [`SPANS_MAX`], or the sum of lengths
+    /// overflows.
     pub fn new(spans: impl IntoIterator<Item = Span>) -> Option<Self> {
         let mut spans = spans.into_iter().filter(|span| span.len > 0);
         let mut all = spans.next().map_or_else(Self::default, Self::from);
@@ -103,7 +102,7 @@ impl Spans {
         Some(all)
     }
 
-    /// Bytes in all.
+    /// The length of all ranges in bytes.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len
@@ -114,27 +113,27 @@ impl Spans {
         self.len == 0
     }
 
-    /// All bytes, where they lie in one piece.
+    /// All bytes, if they are contiguous.
     #[inline(always)]
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         if self.more.is_none() { Some(self.first.bytes()) } else { None }
     }
 
-    /// The longest piece that begins at an offset, of at most so many bytes.
+    /// The longest contiguous piece from an offset on, of at most `max` bytes.
     pub(crate) fn piece(&self, offset: usize, max: usize) -> &[u8] {
         let Some((span, at)) = self.find(offset) else { return &[] };
         let bytes = &span.bytes()[at..];
         &bytes[..bytes.len().min(max)]
     }
 
-    /// Bytes of the first range, where all of them lie in it.
+    /// Bytes of the first range, if it contains all of them.
     #[inline(always)]
     pub(crate) fn first_mut(&mut self, offset: usize, len: usize) -> Option<&mut [u8]> {
         let end = offset.checked_add(len)?;
         self.first.bytes_mut().get_mut(offset..end)
     }
 
-    /// The longest piece that begins at an offset, of at most so many bytes, to be written.
+    /// The longest contiguous piece from an offset on, of at most `max` bytes, for writing.
     #[inline]
     pub(crate) fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
         let (span, at) = match offset < self.first.len {
@@ -160,7 +159,7 @@ impl Spans {
         }
     }
 
-    /// Copies bytes in, from an offset on; what does not fit is left.
+    /// Copies bytes in, from an offset on; bytes beyond the end are ignored.
     pub(crate) fn write(&mut self, offset: usize, from: &[u8]) {
         let mut at = 0;
         while at < from.len() {
@@ -185,7 +184,7 @@ impl Spans {
         None
     }
 
-    /// The same behind the first one, to be written.
+    /// The range and the place of an offset beyond the first range, for writing.
     #[cold]
     fn find_further(&mut self, offset: usize) -> Option<(&mut Span, usize)> {
         let mut at = offset - self.first.len;

@@ -1,10 +1,10 @@
-//! Words of a mapping whose place was checked once.
+//! Words of a mapping whose place is checked once.
 use super::map::Mapping;
 use crate::sync::AtomicU64;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A shared word: what hot paths hold instead of a mapping and an offset.
+/// A shared word, for fast paths in place of a mapping and an offset.
 #[derive(Clone, Debug)]
 pub(crate) struct Word {
     at: *const AtomicU64,
@@ -14,7 +14,7 @@ pub(crate) struct Word {
 // SAFETY: the pointer leads to an atomic in a mapping that this value keeps alive; any thread may
 // use it.
 unsafe impl Send for Word {}
-// SAFETY: as above; an atomic is made for sharing.
+// SAFETY: any thread may use an atomic.
 unsafe impl Sync for Word {}
 
 impl Word {
@@ -34,7 +34,7 @@ impl Deref for Word {
     }
 }
 
-/// The words at the beginning of a mapping: what hot paths find by a number that is known to be
+/// The words at the beginning of a mapping, which fast paths find by an index that is known to be
 /// small.
 #[derive(Debug)]
 pub(crate) struct Words<const N: usize>(Mapping);
@@ -56,7 +56,7 @@ impl<const N: usize> Deref for Words<N> {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64; N] {
-        // SAFETY: new() found so many words inside the mapping, aligned; its length and place never
+        // SAFETY: new() found N words inside the mapping, aligned; its length and place never
         // change. A read-only mapping's words are only loaded, as Mapping::word says.
         unsafe { self.0.base().cast::<[AtomicU64; N]>().as_ref() }
     }

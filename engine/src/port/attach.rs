@@ -1,5 +1,5 @@
-//! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
-//! port's progress.
+//! A port's links to other hosts: opening the wire, connecting, and the wire's part in progress and
+//! sleep.
 use super::connection::Connection;
 use super::device::Device;
 use crate::error::{Fault, SetupError};
@@ -21,27 +21,28 @@ use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How often the keeper looks in the time after which a silent peer is not heard.
+/// How many times the progress thread polls during the time after which a peer counts as silent.
 const KEEPS_PER_SILENCE: u32 = 8;
 const _: () = assert!(KEEPS_PER_SILENCE > 1, "who is kept is not taken for silent");
 
-/// A link that was asked for.
+/// A link that this port has asked for and that is not open yet.
 #[derive(Debug)]
 pub(crate) struct BegunLink {
     pub(super) index: usize,
-    /// Where it was asked for.
+    /// The addresses that were asked.
     pub(super) to: Vec<SocketAddr>,
 }
 
 impl Port {
-    /// Opens this port to ports of other hosts; [`Port::accept`] completes what they begin.
-    /// Connections with them are mediated. Returns the addresses at which it is found, which
-    /// others hand to [`Port::connect_net`]: those of the options, in their order, or else all
-    /// addresses of this host that others may reach.
+    /// Opens this port to ports of other hosts; [`Port::accept`] completes the connections that
+    /// they begin. Connections with them are always mediated. Does not block.
+    ///
+    /// Returns the addresses of this port, which others pass to [`Port::connect_net`]: those of the
+    /// options, in their order, else all addresses of this host that others may reach.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] where it is open already, or for options that contradict themselves;
-    /// [`SetupError::Os`] where an address cannot be bound.
+    /// [`SetupError::Invalid`] where the port is open to other hosts already, or where options
+    /// contradict each other; [`SetupError::Os`] where an address cannot be bound.
     // spec: LIFE-20, LIFE-36
     pub fn open_net(&mut self, options: &NetOptions) -> Result<Vec<SocketAddr>, SetupError> {
         self.check_process()?;
@@ -50,7 +51,7 @@ impl Port {
         Ok(at)
     }
 
-    /// Opens the port to other hosts, in an endpoint's name where it is one.
+    /// Opens the port to other hosts; an endpoint's port under the endpoint's name.
     pub(super) fn open_wire(
         &mut self,
         options: &NetOptions,
@@ -95,14 +96,18 @@ impl Port {
                 self.sleep.watch_net(net)?;
             }
         }
-        let keeper = self.keeper(wire.clock(), silence / KEEPS_PER_SILENCE)?;
+        let progress_thread = self.progress_thread(wire.clock(), silence / KEEPS_PER_SILENCE)?;
         self.clock = wire.clock().clone();
-        self.remote.open(wire, keeper);
+        self.remote.open(wire, progress_thread);
         self.mediated += 1;
         Ok(())
     }
 
-    fn keeper(&self, clock: &Clock, interval: Duration) -> Result<ProgressThread, SetupError> {
+    fn progress_thread(
+        &self,
+        clock: &Clock,
+        interval: Duration,
+    ) -> Result<ProgressThread, SetupError> {
         let tended = Serviced {
             wire: self.remote.shared().clone(),
             page: self.page.clone(),
@@ -114,7 +119,7 @@ impl Port {
         let kept = Kept {
             tended,
             owner: Owner::this(self.id),
-            // An endpoint leaves no files behind, however it ends.
+            // An endpoint leaves no files behind, whichever way it ends.
             window: match self.config.name {
                 None => StatsSocket::open(self.identity),
                 Some(_) => StatsSocket::open_unfiled(self.identity),
@@ -123,14 +128,16 @@ impl Port {
         ProgressThread::start(kept, interval)
     }
 
-    /// Connects to the port of another host that is found at these addresses, waiting until it
-    /// accepts. Where this port is open at all of its host's, all of theirs are tried, those first
-    /// that its routes lead to, and the link uses the one that answers. Where it was told at which
-    /// ones to be open, theirs are paths of one link, which share its frames: up to four, beyond
-    /// which they are tried likewise.
+    /// Connects to the port of another host at these addresses. Blocks until that port accepts, at
+    /// most for the set-up time.
+    ///
+    /// If this port is open at all addresses of its host, the link uses whichever of the peer's
+    /// addresses answers; those on this port's routes are tried first. If this port's options name
+    /// its addresses, the peer's are paths of one link, which shares its frames among up to four;
+    /// further addresses are tried in their place.
     ///
     /// # Errors
-    /// As [`Port::accept`]; [`SetupError::Refused`].
+    /// As [`Port::accept`]; [`SetupError::Refused`] where the other port refuses.
     // spec: LIFE-20
     pub fn connect_net(&mut self, to: &[SocketAddr]) -> Result<PeerId, SetupError> {
         self.check_process()?;
@@ -138,7 +145,7 @@ impl Port {
         self.finish_connect_net(begun)
     }
 
-    /// Asks the port of this number, if it is known.
+    /// Asks the port of this number for a link, if the number is known.
     // spec: OPEN-5, OPEN-20
     pub(crate) fn begin_connect_net(
         &mut self,
@@ -148,7 +155,7 @@ impl Port {
         self.begin_connect_by((to, false), whom)
     }
 
-    /// The same; the port may also be one that is found at any of the addresses.
+    /// Asks for a link, also from a port that may be at any one of the addresses.
     // spec: OPEN-30
     pub(crate) fn begin_connect_by(
         &mut self,
@@ -158,23 +165,23 @@ impl Port {
         if to.is_empty() {
             return Err(SetupError::invalid("a peer has an address"));
         }
-        let patience = self.config.setup_timeout;
+        let timeout = self.config.setup_timeout;
         let mut wire = self.remote.opened()?;
         let index = match is_any {
-            true => wire.ask_at_any(Whom::Port(whom), to, patience)?,
-            false => wire.ask_for_link(Whom::Port(whom), to, patience)?,
+            true => wire.ask_at_any(Whom::Port(whom), to, timeout)?,
+            false => wire.ask_for_link(Whom::Port(whom), to, timeout)?,
         };
         Ok(BegunLink { index, to: to.to_vec() })
     }
 
     pub(crate) fn finish_connect_net(&mut self, begun: BegunLink) -> Result<PeerId, SetupError> {
-        // The opening has a deadline of its own, and this one behind it.
+        // The opening of a link has a deadline of its own; this one comes after it.
         let deadline = self.clock.within(self.config.setup_timeout + Duration::from_secs(1));
         let opened = self.wait_wire(deadline, |wire| wire.conclude(begun.index))?;
         self.conclude_connect_net(&begun, opened)
     }
 
-    /// The opening has ended.
+    /// Completes the opening of a link.
     pub(super) fn conclude_connect_net(
         &mut self,
         begun: &BegunLink,
@@ -183,14 +190,14 @@ impl Port {
         self.take_link(opened.map_err(|why| why.error(&begun.to))?)
     }
 
-    /// Warm reset: agrees anew with a peer of another host on where their link stands, where a
-    /// program has reason to doubt it. Nothing is lost, repeated or reordered: what was posted
-    /// stays posted, handles stay good, and frames that are not known to have arrived are sent
-    /// again. No other link is disturbed. With a peer of this host there is nothing to agree on.
+    /// Warm reset: agrees anew with a peer of another host on the state of their link, where a
+    /// program has reason to doubt it. No message is lost, repeated or reordered: pending
+    /// operations stay pending, handles stay valid, and frames that may not have arrived are sent
+    /// again. Other links are not affected. With a peer of this host the call does nothing.
     ///
-    /// Blocks until the peer's port has answered, which takes a round trip, or an eighth of the
-    /// silence where its program makes no progress; or until the peer is taken for dead. Makes
-    /// progress and sleeps meanwhile.
+    /// Blocks until the peer's port has answered, or the peer counts as dead. An answer takes a
+    /// round trip, or an eighth of the time of silence where the peer's program makes no progress.
+    /// Makes progress and sleeps meanwhile.
     ///
     /// # Errors
     /// [`Fault::ForeignHandle`] where the peer is not connected; [`Fault::PeerDead`],
@@ -211,7 +218,7 @@ impl Port {
         Ok(())
     }
 
-    /// Makes a connection of a link that has come up.
+    /// Makes a connection from a link that has opened.
     pub(crate) fn take_link(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
         let peer = match self.number_of_link(&arrived) {
             Ok(peer) => peer,
@@ -221,18 +228,18 @@ impl Port {
             }
         };
         let connection = self.remote.opened()?.adopt(arrived, peer);
-        // Whoever has opened the link waits for an answer.
+        // The opener of the link waits for an answer.
         self.pump_all();
         let added = self.add(connection)?;
         debug_assert_eq!(added, peer, "a link keeps the number that it was given");
-        // What has come in the meantime can be performed now.
+        // Commands that have come in the meantime can be performed now.
         self.push_out(added);
         Ok(added)
     }
 
-    /// Adds a link that another port has opened, if that port is let in.
+    /// Adds a link that another port has opened, if that port is admitted.
     pub(super) fn take_call(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
-        if let Err(why) = self.doors.check(arrived.connection.peer) {
+        if let Err(why) = self.accept_queue.check(arrived.connection.peer) {
             self.remote.turn_away(&arrived);
             return Err(SetupError::rejected(why));
         }
@@ -249,16 +256,17 @@ impl Port {
         }
     }
 
-    /// Whether others may open links: while this port accepts. Those of numbers that are taken may
-    /// not.
+    /// Sets whether others may open links: only while this port accepts. Ports whose numbers are
+    /// taken may not.
     pub(crate) fn accept_links(&self, accepts: bool) {
         let Some(mut wire) = self.remote.wire() else { return };
         let taken = self.peers().filter(|peer| !self.is_over(*peer)).map(|peer| peer.0);
-        let taken = accepts.then(|| taken.chain([self.id.0]).chain(self.doors.outside()).collect());
+        let taken = accepts
+            .then(|| taken.chain([self.id.0]).chain(self.accept_queue.not_admitted()).collect());
         wire.accept_all_but(taken);
     }
 
-    /// Waits for something of the wire.
+    /// Waits for an event on the wire.
     fn wait_wire<T>(
         &mut self,
         deadline: Deadline,
@@ -273,7 +281,7 @@ impl Port {
         })
     }
 
-    /// The wire's share of one poll; from whom something has come.
+    /// The wire's part of one poll. Returns the peer from which something has come.
     #[inline]
     pub(crate) fn pump(&mut self) -> Option<PeerId> {
         if !self.remote.is_in_use() {
@@ -286,7 +294,7 @@ impl Port {
         pumped.from
     }
 
-    /// Whether there is anything new from any peer.
+    /// Polls the wire for all peers. Returns whether anything new has come.
     pub(crate) fn pump_all(&mut self) -> bool {
         let Some(pumped) = self.remote.wire().map(|mut wire| wire.pump_all()) else { return false };
         if let Some(peer) = pumped.from {
@@ -295,14 +303,14 @@ impl Port {
         pumped.any()
     }
 
-    /// What comes next is likely to come from there.
+    /// The next poll looks at this peer first.
     fn look_at(&mut self, peer: PeerId) {
         self.remote.note_arrival();
         self.turns.expect_anything(peer);
     }
 
-    /// There is no room for more to this peer. Where a device is driven here, whoever tries again
-    /// after this gets on; else that is the peer's business.
+    /// Called where there is no room for more to this peer. On a link it makes progress, so that a
+    /// repeated attempt succeeds; elsewhere the peer makes the room.
     #[cold]
     pub(crate) fn make_room(&mut self, peer: PeerId) {
         if self.connection(peer).is_ok_and(Connection::is_driven_here) {
@@ -326,7 +334,7 @@ impl Port {
         }
     }
 
-    /// Before the port sleeps: what peers may wait for is said.
+    /// Sends acknowledgements and credit that peers may wait for, before the port sleeps.
     // spec: WIRE-15
     pub(crate) fn settle_wire(&self) {
         if !self.engine.is_running()
@@ -336,8 +344,8 @@ impl Port {
         }
     }
 
-    /// When a sleeper must wake by the system's clock, that sleeps until a deadline of the port's:
-    /// links have things to do by the clock.
+    /// The time by the system's clock at which a sleeper must wake: its deadline, or an earlier
+    /// timer of the links.
     pub(crate) fn wake_by(&self, deadline: Option<Deadline>) -> Option<Instant> {
         match self.remote.wire() {
             Some(mut wire) if !self.engine.is_running() => wire.wake_by(deadline),
@@ -345,14 +353,15 @@ impl Port {
         }
     }
 
-    /// The engine's thread sleeps on the nets from here on.
+    /// Tells the progress thread that the engine thread sleeps without the network's sockets from
+    /// now on.
     pub(crate) fn sleep_without_nets(&self) {
         debug_assert!(self.engine.is_running(), "another thread looks after them");
         let Some(wire) = self.remote.wire() else { return };
         wire.nets().for_each(|net| self.sleep.forget(net));
     }
 
-    /// What was posted goes out, for as long as the port lingers.
+    /// Sends the posted operations out, for at most the linger time.
     pub(crate) fn leave_wire(&self) {
         if let Some(mut wire) = self.remote.wire() {
             wire.linger(self.config.linger);

@@ -1,7 +1,7 @@
 //! Clustered posting: several operations prepared one by one and released together.
 //!
-//! Until the release nothing moves; at the release either all operations are posted, in the order
-//! in which they were prepared, or none (FORTH prototype: descriptors with a start flag).
+//! Nothing is posted before the release. The release posts all operations in the order in which
+//! they were prepared, or none (FORTH prototype: descriptors with a start flag).
 use super::executor::DirectEnd;
 use super::options::{PostOptions, PutSource};
 use crate::error::{Busy, Fault, PostError};
@@ -12,7 +12,7 @@ use ayre_proto::execute::{Action, Command};
 use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX};
 use ayre_proto::units::{Claim, PeerId, Ticket};
 
-/// Operations on one peer's memory that are to be released together.
+/// Operations on one peer's memory that are released together.
 #[derive(Debug)]
 pub struct Batch<'a> {
     peer: PeerId,
@@ -40,7 +40,7 @@ impl<'a> Batch<'a> {
         Self { peer, entries: Vec::new() }
     }
 
-    /// Prepares a put. The local buffer stays borrowed until the batch is gone.
+    /// Prepares a put. The batch borrows the local buffer.
     pub fn put(
         &mut self,
         to: &'a RemoteRegion,
@@ -51,7 +51,7 @@ impl<'a> Batch<'a> {
         self.push(Work::Put { to, offset, from: from.into() }, options)
     }
 
-    /// Prepares an immediate put.
+    /// Prepares an immediate put: eight bytes that travel in the command.
     pub fn put_immediate(
         &mut self,
         to: &'a RemoteRegion,
@@ -78,12 +78,12 @@ impl<'a> Batch<'a> {
         self.push(Work::Notify, options)
     }
 
-    /// Operations prepared.
+    /// The number of operations prepared.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is prepared.
+    /// Whether no operation is prepared.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -120,13 +120,14 @@ impl Entry<'_> {
 }
 
 impl Port {
-    /// Releases a batch: posts all its operations in order, or none. Returns the ticket of the
-    /// last. Never blocks.
+    /// Releases a batch: posts all its operations in order, or none. Returns the ticket of the last
+    /// operation, or `None` for an empty batch. Never blocks.
     ///
     /// # Errors
-    /// [`Busy`] with nothing done where there is no room for all; [`Fault::TooLong`] where there
-    /// never will be: more than 64 operations, or on a mediated connection more than its lane
-    /// holds; faults of any of its operations as that operation would give them, with nothing done.
+    /// The errors have no effect. [`Busy`] where there is no room for all operations now.
+    /// [`Fault::TooLong`] where there never will be: more than 64 operations, or on a mediated
+    /// connection more than the lane holds. Otherwise the fault of the first operation that has
+    /// one.
     // spec: BATCH-2, BATCH-4
     pub fn release(&mut self, batch: &Batch<'_>) -> Result<Option<Ticket>, PostError> {
         if batch.entries.len() > BATCH_MAX {
@@ -178,7 +179,7 @@ impl Port {
         memory.cover.check(&command.claim, command.rights()).map(|_| ())
     }
 
-    /// Makes sure that no operation of the batch will be busy.
+    /// Checks that no operation of the batch will be busy.
     fn check_batch_room(&mut self, batch: &Batch<'_>) -> Result<(), PostError> {
         let (own, count) = (self.id, batch.entries.len());
         let is_full = !self.notes.has_room_for(count);

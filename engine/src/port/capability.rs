@@ -1,4 +1,4 @@
-//! Handing memory over, and taking it back.
+//! Sharing memory with peers, and revoking it.
 use super::connection::Connection;
 use crate::error::{Fault, SetupError, name_of};
 use crate::log::tell;
@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The owner's record of a capability that it handed over.
+/// The owner's record of a capability that it has shared. Dropping it does not revoke.
 #[derive(Debug)]
 pub struct Grant {
     peer: PeerId,
@@ -26,12 +26,12 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Who holds the capability.
+    /// The peer that holds the capability.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// Its key.
+    /// The key of the capability.
     pub fn key(&self) -> Key {
         self.key
     }
@@ -45,13 +45,13 @@ impl Grant {
     }
 }
 
-/// How a revocation fenced what was under way.
+/// How a revocation dealt with operations in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fenced {
-    /// Nothing was under way, or it has finished.
+    /// No operation was in progress, or all have finished.
     Drained,
-    /// The holder was inside an operation and did not come out: the region's content was moved to
-    /// fresh memory at the same address. All other capabilities of the region are revoked too.
+    /// The holder stayed inside an operation: the region's contents were moved to fresh memory at
+    /// the same address. All other capabilities of the region are revoked too.
     Moved,
 }
 
@@ -59,7 +59,8 @@ impl Port {
     /// Allocates registered memory, zeroed, with every page present.
     ///
     /// # Errors
-    /// [`SetupError::Os`] where the system has not that much; [`SetupError::Invalid`] for no bytes.
+    /// [`SetupError::Os`] where the system does not have that much memory; [`SetupError::Invalid`]
+    /// for a length of 0.
     // spec: REG-1
     pub fn alloc(&mut self, len: usize, options: RegionOptions) -> Result<Region, SetupError> {
         self.check_process()?;
@@ -73,10 +74,11 @@ impl Port {
         Ok(region)
     }
 
-    /// Registers memory that the program gives up, for mediated peers.
+    /// Registers memory that the program gives up, for peers of mediated connections.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for no words; [`SetupError::Exhausted`].
+    /// [`SetupError::Invalid`] for an empty vector; [`SetupError::Exhausted`] where the table of
+    /// regions is full.
     // spec: REG-5
     pub fn register(&mut self, words: Vec<u64>) -> Result<Region, SetupError> {
         if words.is_empty() {
@@ -85,7 +87,7 @@ impl Port {
         self.register_range(Mapping::of_words(words))
     }
 
-    /// The part of registering that does not depend on whose memory it is.
+    /// Registers a mapping, for all kinds of memory.
     pub(crate) fn register_range(&mut self, mapping: Mapping) -> Result<Region, SetupError> {
         let number = self.exposed.free_number()?;
         let len = mapping.len();
@@ -94,8 +96,8 @@ impl Port {
         Ok(region)
     }
 
-    /// Takes memory back from the table: revokes all its capabilities and forgets it. The memory
-    /// itself goes with the last clone of the region.
+    /// Removes a region from the table: revokes all its capabilities. The memory itself is freed
+    /// with the last clone of the region. May block as [`Port::revoke`] does.
     ///
     /// # Errors
     /// [`SetupError::Invalid`] for another port's region, or one that was deregistered before.
@@ -110,18 +112,18 @@ impl Port {
         Ok(())
     }
 
-    /// Hands a part of a region to a peer, with some rights, under a name. The peer takes it with
-    /// [`Port::accept_region`]. On a direct connection the peer maps the region; without
-    /// [`Rights::WRITE`] and [`Rights::ATOMIC`] the MMU keeps it from storing.
+    /// Shares a part of a region with a peer, with some rights, under a name. The peer takes it
+    /// with [`Port::accept_region`]. On a direct connection the peer maps the region; without
+    /// [`Rights::WRITE`] and [`Rights::ATOMIC`] it maps it read-only.
     ///
     /// The part must begin at a multiple of eight. On a direct connection the MMU protects whole
-    /// regions; the part is enforced by the peer's handle. Where that is not enough, share a region
-    /// of its own, or connect mediated.
+    /// regions, and only the peer's handle enforces the part. Where that is not enough, share a
+    /// region of its own, or use a mediated connection.
     ///
     /// # Errors
     /// [`SetupError::Invalid`] for a part outside the region, rights that a sealed region cannot
-    /// give, or a region that was deregistered; [`SetupError::Exhausted`] where the table is full;
-    /// [`SetupError::PeerLeft`].
+    /// give, or a region that was deregistered. [`SetupError::Exhausted`] where the table is full.
+    /// [`SetupError::PeerLeft`] where the peer has gone.
     // spec: CAP-1, CAP-8
     pub fn share(
         &mut self,
@@ -162,7 +164,7 @@ impl Port {
         check_part(region, part, rights)
     }
 
-    /// Hands the same part to every connected peer, this port's loopback excepted.
+    /// Shares the same part with every connected peer, except this port's loopback.
     ///
     /// # Errors
     /// As [`Port::share`].
@@ -177,12 +179,13 @@ impl Port {
         peers.into_iter().map(|peer| self.share(peer, region, part.clone(), rights, name)).collect()
     }
 
-    /// Takes the capability that `peer` hands over under `name`, waiting for it.
+    /// Accepts the capability that `peer` shares under `name`. Blocks until it arrives, at most for
+    /// the set-up time.
     ///
     /// # Errors
-    /// [`SetupError::TimedOut`]; [`SetupError::PeerLeft`]; [`SetupError::UnsafeFile`],
-    /// [`SetupError::Protocol`] where what the peer hands over is not what it says;
-    /// [`SetupError::Fault`] where it is this port's own and was deregistered meanwhile.
+    /// [`SetupError::TimedOut`] where none has arrived; [`SetupError::PeerLeft`];
+    /// [`SetupError::UnsafeFile`] and [`SetupError::Protocol`] where the peer's offer is not valid;
+    /// [`SetupError::Fault`] where the region is this port's own and was deregistered meanwhile.
     // spec: CAP-3
     pub fn accept_region(&mut self, peer: PeerId, name: u64) -> Result<RemoteRegion, SetupError> {
         self.check_process()?;
@@ -211,15 +214,16 @@ impl Port {
         Ok(RemoteRegion { peer, connection: identity, key, cover, start: 0, memory })
     }
 
-    /// Ends a capability. When this returns, no operation with it lands any more, and those that
-    /// were under way have finished: also where the holder is stopped or has died.
+    /// Revokes a capability. When this returns, all operations with it have finished, and no later
+    /// one can happen, even if the holder is stopped or has died.
     ///
-    /// Blocks while the holder is inside an operation; one that does not come out within the
-    /// configured grace is taken for stopped ([`Fenced::Moved`]). The region must not be written by
-    /// this process meanwhile.
+    /// Blocks while the holder is inside an operation. A holder that stays inside for longer than
+    /// the configured grace counts as stopped ([`Fenced::Moved`]). This process must not write the
+    /// region meanwhile.
     ///
     /// # Errors
-    /// [`SetupError::Fault`] where it was revoked already; [`SetupError::Os`].
+    /// [`SetupError::Fault`] where the capability was revoked already; [`SetupError::Os`] where
+    /// fresh memory cannot be had.
     // spec: REV-1, REV-2, REV-4
     pub fn revoke(&mut self, grant: Grant) -> Result<Fenced, SetupError> {
         if grant.port != self.identity {
@@ -258,8 +262,8 @@ impl Port {
         Ok(())
     }
 
-    /// Waits until none of the holders is inside an operation with its key, for as long as the
-    /// grace allows.
+    /// Waits until none of the holders is inside an operation with its key, at most for the grace.
+    /// Returns whether that is so.
     fn drained(&mut self, keys: &[(Key, PeerId)]) -> bool {
         let end = self.clock.within(self.config.revoke_grace);
         let mut rounds = 0;
@@ -283,7 +287,7 @@ impl Port {
         self.responder().table.live(|cover| cover.region == number).collect()
     }
 
-    /// Only what is registered is shared: the number of what no longer is may be another's.
+    /// Refuses a region that is no longer registered: its number may be another region's.
     fn own_region(&self, region: &Region) -> Result<(), SetupError> {
         if region.port() != self.identity {
             return Err(SetupError::invalid("the region belongs to another port"));
@@ -305,7 +309,7 @@ impl Port {
         self.offer_with(peer, kind, words, file.into_iter().collect())
     }
 
-    /// The same with several files.
+    /// Sends an offer with several files.
     pub(crate) fn offer_with(
         &mut self,
         peer: PeerId,
@@ -329,14 +333,14 @@ impl Port {
         sent.map_err(|error| error.of(name_of(peer)))
     }
 
-    /// Whether a peer has offered something under a name.
+    /// Whether a peer has offered this name.
     pub(crate) fn has_offer(&mut self, peer: PeerId, kind: PacketKind, name: u64) -> bool {
         self.service_control();
         let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
         self.connection(peer).is_ok_and(|connection| connection.offers.iter().any(named))
     }
 
-    /// Waits for what a peer offers under a name.
+    /// Waits for a peer's offer of this name.
     // spec: CAP-3, ERR-10, ERR-11
     pub(crate) fn take_offer(
         &mut self,
@@ -345,8 +349,8 @@ impl Port {
         name: u64,
     ) -> Result<Packet, SetupError> {
         self.known(peer)?;
-        let patience = self.config.setup_timeout;
-        let waits = [TOLD_AFTER.min(patience / 2), patience];
+        let timeout = self.config.setup_timeout;
+        let waits = [TOLD_AFTER.min(timeout / 2), timeout];
         for (wait, deadline) in waits.map(|wait| (wait, self.clock.within(wait))) {
             let found = self.wait_for_control(deadline, |port| {
                 let connection = port.connection_mut(peer).ok()?;
@@ -359,14 +363,14 @@ impl Port {
             if let Some(found) = found {
                 return found;
             }
-            if wait < patience {
+            if wait < timeout {
                 tell!(WARN, "waiting for {}", self.awaited_offer((peer, kind, name), wait));
             }
         }
-        Err(SetupError::timed_out(self.awaited_offer((peer, kind, name), patience)))
+        Err(SetupError::timed_out(self.awaited_offer((peer, kind, name), timeout)))
     }
 
-    /// What is waited for, and what is there in its place.
+    /// Describes the offer that is awaited, and the offers that are there.
     #[cold]
     fn awaited_offer(
         &self,
@@ -392,7 +396,7 @@ impl Port {
     }
 
     /// # Errors
-    /// [`SetupError::NoPeer`] with those that there are.
+    /// [`SetupError::NoPeer`] with the peers that there are.
     pub(crate) fn known(&self, peer: PeerId) -> Result<(), SetupError> {
         if self.connection(peer).is_ok() {
             return Ok(());
@@ -406,10 +410,10 @@ impl Port {
     }
 }
 
-/// What a port lacks that has handed out all of its keys.
+/// The resource that is exhausted when a port has used all its keys.
 pub(crate) const NO_KEY: &str = "key; a port has 512, and revoking a grant frees one";
 
-/// After this time, a wait for an offer says in the log what it waits for.
+/// The time after which a wait for an offer logs what it waits for.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 fn is_inside(connection: &Connection, key: Key) -> bool {
@@ -443,7 +447,7 @@ fn offer(name: u64, key: Key, cover: &Cover, mapped: u64) -> [u64; 7] {
     [name, slot, place, cover.base, cover.len, mapped, 0]
 }
 
-/// Reads an offer and checks it against itself: a range outside the mapped file would fault.
+/// Parses an offer and checks its consistency: an access beyond the mapped file would crash.
 // spec: CAP-11, ERR-7
 fn parse_offer(packet: &Packet, holder: PeerId) -> Result<(Key, Cover, usize), SetupError> {
     let [_, slot, place, base, len, mapped, _] = packet.words;

@@ -1,4 +1,4 @@
-//! Run-time choices of a port, with defaults that suit most programs.
+//! Options of a port, with defaults that suit most programs.
 use crate::peer::agreement::Name;
 use crate::port::device::Trace;
 use crate::settings::choice::Mode;
@@ -6,7 +6,7 @@ use crate::tuning::Tuning;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a port is opened.
+/// The options with which a port is opened. Later calls override earlier ones.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) mode: Mode,
@@ -15,11 +15,12 @@ pub struct Config {
     pub(crate) revoke_grace: Duration,
     pub(crate) spin: Spin,
     pub(crate) linger: Duration,
-    /// None: what is found when the port is opened.
+    /// The tuning; None: that of [`crate::tuning::active`] when the port is opened.
     pub(crate) tuning: Option<Arc<Tuning>>,
-    /// Peers have names and no numbers, and the port gives them its own.
+    /// The endpoint's name. Peers then have names in place of numbers, and the port gives them
+    /// numbers of its own.
     pub(crate) name: Option<Name>,
-    /// Bytes of the rings of connections with named peers; none: what is best here.
+    /// Bytes of the rings of connections with named peers; None: the best size for this machine.
     pub(crate) ring: Option<u32>,
     pub(crate) trace: Option<Trace>,
 }
@@ -41,54 +42,54 @@ impl Config {
         }
     }
 
-    /// Whether this port lets peers into its memory, or performs their operations itself. A
-    /// connection is direct only where both ends say so.
+    /// Sets whether peers access this port's memory themselves, or the port performs their
+    /// operations. A connection is direct only where both ports choose that.
     // spec: LIFE-8
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The number by which peers know this port.
+    /// Sets the number by which peers know this port.
     pub const fn number(mut self, number: u16) -> Self {
         self.rank = number;
         self
     }
 
-    /// How long connecting and accepting capabilities may take.
+    /// Sets the longest time that connecting and accepting capabilities may take.
     pub const fn setup_timeout(mut self, timeout: Duration) -> Self {
         self.setup_timeout = timeout;
         self
     }
 
-    /// How long `revoke` waits for an initiator that is inside an operation, before it takes it for
-    /// stopped and moves the region's content away from under it.
+    /// Sets how long `revoke` waits for an initiator inside an operation, before it treats that as
+    /// stopped and moves the region's contents to fresh memory.
     pub const fn revoke_grace(mut self, grace: Duration) -> Self {
         self.revoke_grace = grace;
         self
     }
 
-    /// How long a port that is dropped stays to bring what it has posted to other hosts.
+    /// Sets how long dropping a port may take to bring posted operations to other hosts.
     pub const fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
     }
 
-    /// By which methods many bytes are moved, instead of what [`crate::tuning::active`] finds.
+    /// Sets the cut-offs between methods, in place of those that [`crate::tuning::active`] finds.
     // spec: INJ-4
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.tuning = Some(Arc::new(tuning));
         self
     }
 
-    /// What the devices of connections are given is written down here.
+    /// Records all calls to the devices of connections.
     #[doc(hidden)]
     pub fn trace(mut self, trace: &Trace) -> Self {
         self.trace = Some(trace.clone());
         self
     }
 
-    /// How long blocking waits stay awake.
+    /// Sets how long blocking waits stay awake.
     pub const fn spin(mut self, spin: Spin) -> Self {
         self.spin = spin;
         self
@@ -101,24 +102,24 @@ impl Default for Config {
     }
 }
 
-/// How a blocking wait behaves: it polls so many times, then polls and yields the processor so many
-/// times, then sleeps until a sender wakes it.
+/// The behaviour of a blocking wait: it polls `polls` times, then polls and yields the processor
+/// `yields` times, then sleeps until a sender wakes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spin {
     /// Polls before the first yield.
     pub polls: u32,
-    /// Yields before sleeping.
+    /// Yields before the wait sleeps.
     pub yields: u32,
 }
 
 impl Spin {
-    /// A processor for each port: poll for some ten times what a wake-up costs.
+    /// For ports that have a processor each: polls for about ten times the cost of a wake-up.
     pub const DEDICATED: Self = Self { polls: 4_000, yields: 16 };
-    /// More ports than processors: whoever waits makes room at once, and is asked again when the
-    /// others have had their turns, which is cheaper than sleeping and being woken.
+    /// For more ports than processors: yields at once and polls again after the others have run,
+    /// which is cheaper than sleeping and being woken.
     pub const SHARED: Self = Self { polls: 8, yields: 64 };
 
-    /// Whether it is for ports that outnumber processors.
+    /// Whether these are settings for ports that outnumber processors.
     pub(crate) const fn is_shared(self) -> bool {
         self.polls <= Self::SHARED.polls
     }

@@ -1,4 +1,4 @@
-//! One end of a connection: the lanes, the peer's page, and what is under way.
+//! One side of a connection: the lanes, the peer's page, and pending operations.
 use super::device::{AnyDevice, Device};
 use super::executor::Executor;
 use crate::error::Fault;
@@ -18,11 +18,12 @@ use crate::sys::credentials;
 use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
-/// One end of a connection.
+/// One side of a connection.
 // spec: MSG-5, MSG-6, LIFE-13
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Tells this connection's handles from those of any other, earlier ones of the peer included.
+    /// Distinguishes this connection's handles from those of any other connection, also of earlier
+    /// ones with the same peer.
     pub(crate) identity: u64,
     pub(crate) peer: PeerId,
     pub(crate) device: AnyDevice,
@@ -30,23 +31,23 @@ pub(crate) struct Connection {
     pub(crate) messages_out: LaneSender,
     pub(crate) messages_in: LaneReceiver,
     pub(crate) executor: Executor,
-    /// The peer's commands that our responder has executed, on a mediated connection.
+    /// On a mediated connection: how many of the peer's commands our responder has executed.
     pub(crate) served: Word,
-    /// Shows the peer which of its keys we are using, on a direct connection.
+    /// On a direct connection: shows the peer which of its keys we are using.
     pub(crate) active: Word,
-    /// From us to the peer.
+    /// Lanes from us to the peer.
     pub(crate) out: Direction,
-    /// From the peer to us.
+    /// Lanes from the peer to us.
     pub(crate) inward: Direction,
-    /// Operations posted on a direct connection.
+    /// The number of operations posted on a direct connection.
     pub(crate) posted: u64,
-    /// First fault since the last flush.
+    /// The first fault since the last flush.
     pub(crate) fault: Option<Fault>,
-    /// The peer has said that it leaves.
+    /// The peer has announced that it leaves.
     pub(crate) left: bool,
-    /// Why nothing goes out any more.
+    /// The reason why nothing can be sent any more.
     pub(crate) ended: Option<Fault>,
-    /// Capabilities that the peer has handed over and the program has not accepted yet.
+    /// Offers of the peer that the program has not accepted yet.
     pub(crate) offers: Vec<Packet>,
 }
 
@@ -87,20 +88,20 @@ impl Connection {
         self.executor.mode()
     }
 
-    /// The process of the peer, whose memory the kernel may let us read; none of a loopback, of one
-    /// on another host, and of one that could not stop us in any case.
+    /// The peer's process, if the kernel may let us read its memory. None for a loopback, for a
+    /// peer of another host, and for a peer that could not stop us anyway.
     pub(crate) fn process(&self) -> Option<Process> {
         let credentials = credentials::of_peer(self.control().socket()?).ok()?;
         Process::of_equal(credentials, self.control().life())
     }
 
-    /// The processors that a peer of this host may run on, if its process is seen from here.
+    /// The processors on which a peer of this host may run, if its process is visible from here.
     pub(crate) fn processors(&self) -> Option<Processors> {
         let process = credentials::of_peer(self.control().socket()?).ok()?.pid;
         (process != 0).then(|| Processors::of_process(process)).flatten()
     }
 
-    /// Whether operations can go straight to the peer's memory.
+    /// Whether operations access the peer's memory directly.
     #[inline(always)]
     pub(crate) fn is_open_direct(&self) -> bool {
         self.ended.is_none() && self.executor.is_direct()
@@ -110,7 +111,7 @@ impl Connection {
         &self.link.control
     }
 
-    /// A message or a record was published for the peer.
+    /// Tells the device that a message or a record was published for the peer.
     #[inline(always)]
     pub(crate) fn published(&self) {
         self.link.kick(Sleeper::Port);
@@ -123,14 +124,14 @@ impl Connection {
         self.device.is_driven_here()
     }
 
-    /// Whether the peer, on a direct connection, is inside an operation with a key of `slot`.
+    /// Whether the peer of a direct connection is inside an operation with a key of `slot`.
     pub(crate) fn peer_is_using(&self, slot: u16) -> bool {
         // REV-A1: once the word has changed, the operation's stores are visible (REV-R1).
         self.inward.control(Control::Active).load(Ordering::Acquire) == active_word(slot)
     }
 }
 
-/// What an initiator shows while it uses a key.
+/// The word that an initiator shows while it uses a key of this slot.
 #[inline]
 pub(crate) fn active_word(slot: u16) -> u64 {
     u64::from(slot) + 1

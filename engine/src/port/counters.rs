@@ -1,8 +1,8 @@
-//! What a port counts, besides its work.
+//! Counters of a port.
 use crate::error::{Busy, Fault, PostError};
 use crate::port::Port;
 
-/// Counts since the port was opened.
+/// Counts of refusals and faults since the port was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     busy: [u64; Busy::COUNT],
@@ -13,7 +13,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// How often a call was refused for this reason.
+    /// How many calls were refused for this reason.
     pub const fn busy(&self, reason: Busy) -> u64 {
         self.busy[reason as usize]
     }
@@ -23,19 +23,19 @@ impl Counters {
         self.faults[fault.code() as usize]
     }
 
-    /// Records, commands, packets and greetings of peers that were dropped because they did not
-    /// parse, or came out of turn.
+    /// Records, commands, packets and greetings of peers that were dropped, because they were
+    /// malformed or came out of turn.
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Callers of this host that were turned away since their users may not connect.
+    /// Callers of this host that were refused because their users may not connect.
     // spec: LIFE-7
     pub const fn strangers(&self) -> u64 {
         self.strangers
     }
 
-    /// Datagrams of the network that belong to no link of this port, or are forged or damaged.
+    /// Datagrams that belong to no link of this port, or are forged or damaged.
     // spec: LINK-15, SEAL-4
     pub const fn refused(&self) -> u64 {
         self.refused
@@ -43,14 +43,14 @@ impl Counters {
 }
 
 impl Port {
-    /// What this port has counted so far.
+    /// The counts so far.
     // spec: ERR-9
     pub fn counters(&self) -> Counters {
         let refused = self.remote.wire().map_or(0, |wire| wire.refused());
         Counters { refused, ..self.counters }
     }
 
-    /// Counts a refusal on its way to the caller.
+    /// Counts a refusal and returns it as the caller's error.
     #[cold]
     pub(crate) fn busy(&mut self, reason: Busy) -> PostError {
         self.counters.busy[reason as usize] += 1;
@@ -61,7 +61,7 @@ impl Port {
         self.counters.faults[fault.code() as usize] += 1;
     }
 
-    pub(crate) fn count_stranger(&mut self) {
+    pub(crate) fn count_refused_user(&mut self) {
         self.counters.strangers += 1;
     }
 

@@ -1,18 +1,19 @@
-//! What carries a connection's traffic: the seam for executors.
+//! Devices, which carry a connection's traffic: the interface of executors.
 //!
-//! A port publishes messages, records of queues and offers in the lanes of a connection, and hands
-//! the commands of its operations on. A device brings them to the peer; it is chosen when the
-//! connection is made. A new one is a file here and a line of `devices!`.
+//! A port publishes messages, records of queues and offers in the lanes of a connection, and passes
+//! the commands of its operations to the connection's device. The device brings them to the peer;
+//! it is chosen when the connection is made. A new device is a file here and a line of `devices!`.
 //!
-//! | device | file | who reads the lanes |
+//! | device | file | reader of the lanes |
 //! |---|---|---|
 //! | [`Direct`] | `direct.rs` | the peer's process, on this host; there are no commands |
 //! | [`Lanes`] | `lanes.rs` | the peer's process, on this host |
-//! | [`Away`] | `away.rs` | the carrier of a link with another host |
-//! | [`Recorder`] | `recorder.rs` | those of another device, which it passes everything on to |
-mod away;
+//! | [`Linked`] | `linked.rs` | the carrier of a link with another host |
+//! | [`Recorder`] | `recorder.rs` | the reader of another device, to which this one passes all
+//! calls |
 mod direct;
 mod lanes;
+mod linked;
 mod recorder;
 
 pub use recorder::{Given, Trace, Traced};
@@ -22,63 +23,63 @@ use super::remote::SharedWire;
 use crate::peer::agreement::Agreement;
 use crate::settings::choice::Mode;
 use crate::sync::AtomicBool;
-use away::Away;
 use ayre_proto::node::ask::Ask;
 use ayre_proto::units::PeerId;
 use direct::Direct;
 use lanes::Lanes;
+use linked::Linked;
 use recorder::Recorder;
 use std::sync::Arc;
 
-/// What carries a connection's traffic. A device that has nothing to do leaves a method as it is.
+/// A carrier of a connection's traffic. A method's default is for devices that have nothing to do.
 pub(crate) trait Device {
     /// How the peer is reached, in words.
     fn how(&self) -> &'static str;
 
-    /// Whether traffic moves only while this process makes progress: so polls look for it, and
-    /// progress gives room.
+    /// Whether traffic moves only while this process makes progress. Polls then look for traffic,
+    /// and progress makes room.
     fn is_driven_here(&self) -> bool {
         false
     }
 
-    /// Something was published for the peer, which is awake or was rung.
+    /// Something was published for the peer, which is awake or was kicked.
     fn publish(&self) {}
 
-    /// The port waits for everything that it has posted.
+    /// The port waits for all operations that it has posted.
     fn hasten(&self) {}
 
-    /// Sends at once all that was published, whatever is under way: it is set-up, and the peer may
-    /// wait for it.
+    /// Sends all published records at once, whatever is pending: they belong to set-up, and the
+    /// peer may wait for them.
     fn push_out(&self) {}
 
-    /// Agrees anew with the other side on where the traffic stands. False where there is nothing to
+    /// Agrees anew with the other side on the state of the traffic. False where there is nothing to
     /// agree on.
     fn resync(&self) -> bool {
         false
     }
 
-    /// Bytes of the lane that commands go through; none where each has room of its own.
+    /// Bytes of the lane for commands; None where each command has room of its own.
     fn command_lane(&self) -> Option<usize> {
         None
     }
 
-    /// Whether a command finds room that is so long with its data, on the channel of those that are
-    /// answered in any case or of the others.
+    /// Whether there is room for a command of this length, data included. There is one channel for
+    /// commands that are always answered, and one for all others.
     fn has_room(&mut self, _answered: bool, _len: usize) -> bool {
         false
     }
 
-    /// Passes a command on, for which there is room.
+    /// Passes a command on. There must be room for it.
     fn push(&mut self, _ask: &impl Ask, _data: Piece<'_>) {
         debug_assert!(false, "a device without room for commands gets none");
     }
 
-    /// Units of room (lines, frames) that the commands of a batch may take at most.
+    /// The most units of room (lines, frames) that the commands of a batch may take.
     fn reach(&self) -> u64 {
         0
     }
 
-    /// Whether so many units are free.
+    /// Whether this number of units is free.
     fn has_room_for_batch(&mut self, _units: u64) -> bool {
         false
     }
@@ -92,7 +93,7 @@ pub(crate) trait Device {
 
 macro_rules! devices {
     ($($(#[$about:meta])* $name:ident,)+) => {
-        /// The device of a connection.
+        /// The device of one connection.
         #[derive(Debug)]
         pub(crate) enum AnyDevice {
             $($(#[$about])* $name($name),)+
@@ -160,35 +161,35 @@ macro_rules! devices {
 }
 
 devices!(
-    /// The peer's memory is at hand.
+    /// This process accesses the peer's memory.
     Direct,
     /// The peer reads the lanes.
     Lanes,
-    /// A link has them.
-    Away,
-    /// Another device, and a trace.
+    /// A link carries the contents of the lanes.
+    Linked,
+    /// Another device, with a recording of its calls.
     Recorder,
 );
 
 impl AnyDevice {
-    /// The device for what two ports have agreed on; `is_tended` says whether an engine thread
-    /// looks after the wire.
+    /// The device for the agreement of two ports; `is_served` tells whether an engine thread serves
+    /// the wire.
     pub(super) fn for_connection(
         agreed: &Agreement,
         wire: &SharedWire,
-        is_tended: &Arc<AtomicBool>,
+        is_served: &Arc<AtomicBool>,
     ) -> Self {
         match (agreed.link.control.socket(), agreed.mode) {
             (None, mode) => {
                 debug_assert!(mode == Mode::Mediated, "another host's memory is not at hand");
-                Self::Away(Away::new(agreed.peer, wire.clone(), is_tended.clone()))
+                Self::Linked(Linked::new(agreed.peer, wire.clone(), is_served.clone()))
             }
             (Some(_), Mode::Direct) => Self::Direct(Direct),
             (Some(_), Mode::Mediated) => Self::Lanes(Lanes::new(agreed.out.requests().sender())),
         }
     }
 
-    /// This device, with a trace of all that it is given.
+    /// This device, with a recording of all its calls.
     pub(super) fn recorded(self, peer: PeerId, trace: &Trace) -> Self {
         Self::Recorder(Recorder::new(self, peer, trace.clone()))
     }

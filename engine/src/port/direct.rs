@@ -7,8 +7,8 @@
 //!   active := 0 (REV-R1) ; kick if the target sleeps
 //! ```
 //!
-//! A revoking owner raises the generation, fences heavily and waits for `active` to leave the key;
-//! so either it sees us inside, or we see the new generation.
+//! A revoking owner raises the generation, executes a heavy fence and waits for `active` to leave
+//! the key. So either the owner sees us inside, or we see the new generation.
 use super::connection::active_word;
 use super::local::Local;
 use super::posted::Posted;
@@ -28,7 +28,7 @@ use ayre_proto::notify::Notification;
 use ayre_proto::units::{Extent, PeerId, Ticket};
 
 impl Port {
-    /// Performs a checked command in the peer's memory, here and now.
+    /// Performs a checked command in the peer's memory, within this call.
     // spec: PROG-1, POST-8, ORD-10
     #[inline(always)]
     pub(crate) fn perform_direct(
@@ -91,11 +91,11 @@ impl Port {
     }
 }
 
-/// A notification in a lane: the record, and the place of the data.
+/// Bytes of a notification in a lane: the record, and the place of the data.
 const NOTE_BYTES: usize = 24;
 const _: () = assert!(NOTE_BYTES <= LINE_PAYLOAD, "batches count a line for each");
 
-/// Region and offset of the data that a notification speaks of; all ones where it speaks of none.
+/// Region and offset of the data that a notification is about; all ones where there is no data.
 #[inline(always)]
 fn place_of(command: &Command, extent: &Extent) -> u64 {
     match command.action {
@@ -106,11 +106,11 @@ fn place_of(command: &Command, extent: &Extent) -> u64 {
 
 /// Performs a command on a mapping of the target's memory, at the initiator.
 struct DirectFx<'a, L> {
-    /// None only where the command touches no memory.
+    /// None only where the command accesses no memory.
     memory: Option<&'a Mapping>,
     local: L,
     notes: &'a mut LaneSender,
-    /// For the target's [`super::landing::Landing`].
+    /// The place of the data, for the target's [`super::landing::Landing`].
     place: u64,
     fetched: Fetched,
 }

@@ -1,4 +1,4 @@
-//! The thread that serves mediated peers while the program computes.
+//! The engine thread, which serves mediated peers while the program computes.
 use super::remote::SharedWire;
 use super::wait::Sleep;
 use crate::error::SetupError;
@@ -14,17 +14,17 @@ use crate::target::{Responder, lock};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Empty rounds of the thread before it sleeps.
+/// Rounds without work before the thread sleeps.
 const SPINS: u32 = 2000;
 const WIRED_SPINS: u32 = 8;
 
-/// A port's engine thread, once it was started.
+/// A port's engine thread, if it was started.
 #[derive(Debug)]
 pub(crate) struct Engine {
     running: Option<Running>,
-    /// Whether it runs, for devices, which do not have the port.
+    /// Whether the thread runs; devices, which do not have the port, read this.
     runs: Arc<AtomicBool>,
-    /// What the thread sleeps on.
+    /// The descriptors on which the thread sleeps.
     sleep: Arc<Sleep>,
 }
 
@@ -34,7 +34,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// What the thread works with.
+/// The state that the thread and the port share.
 struct Shared {
     responder: Arc<Mutex<Responder>>,
     page: Arc<OwnPage>,
@@ -49,7 +49,7 @@ impl Engine {
         Ok(Self { running: None, runs: Arc::default(), sleep: Arc::new(Sleep::new()?) })
     }
 
-    /// Whether a thread serves the peers; the port's own does otherwise.
+    /// Whether an engine thread serves the peers. If not, the port's own thread does.
     #[inline(always)]
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
@@ -63,12 +63,12 @@ impl Engine {
         &self.sleep
     }
 
-    /// What wakes the thread.
+    /// The bell that wakes the thread.
     pub(super) fn bell(&self) -> &Arc<Bell> {
         self.sleep.bell()
     }
 
-    /// The thread, if there is one, sleeps on a peer's channel as well.
+    /// Has the thread, if there is one, sleep on this peer's channel, too.
     pub(super) fn watch(&self, link: &Arc<Link>) -> Result<(), SetupError> {
         let is_told = self.runs.load(Ordering::Relaxed);
         debug_assert_eq!(self.is_running(), is_told, "links hear whether a thread tends them");
@@ -83,7 +83,7 @@ impl Engine {
             SetupError::exhausted("thread; the system starts no more (`ulimit -u`, pids.max)")
         })?;
         self.running = Some(Running { stop, thread });
-        // Relaxed: it is read by the thread that is here.
+        // Relaxed: only this thread reads it.
         self.runs.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -91,10 +91,10 @@ impl Engine {
     // spec: LIFE-40
     pub(super) fn stop(&mut self) {
         let Some(Running { stop, thread }) = self.running.take() else { return };
-        // Relaxed: the bell's system call follows; nothing else hangs on the flag.
+        // Relaxed: the bell's system call follows; nothing else depends on the flag.
         stop.store(true, Ordering::Relaxed);
         if !self.sleep.bell().is_own() {
-            // Nothing can wake it where it sleeps: the program has closed what does.
+            // The program has closed the descriptor that would wake the thread.
             return;
         }
         self.sleep.ring();
@@ -105,11 +105,11 @@ impl Engine {
 }
 
 impl Port {
-    /// Starts a thread that serves mediated peers while the program computes. It sleeps when there
-    /// is nothing to do.
+    /// Starts a thread that serves mediated peers while the program computes. The thread sleeps
+    /// while there is nothing to do; it ends with the port.
     ///
     /// # Errors
-    /// [`SetupError::Os`] where the thread cannot be made.
+    /// [`SetupError::Os`] where the system refuses the thread.
     // spec: PROG-2
     pub fn start_engine(&mut self) -> Result<(), SetupError> {
         self.check_process()?;
@@ -152,7 +152,7 @@ impl Shared {
         }
     }
 
-    /// With a wire, each round is a system call, under a lock that the port wants too.
+    /// With a wire, each round is a system call under a lock that the port needs, too.
     fn spins(&self) -> u32 {
         if self.wire.get().is_some() { WIRED_SPINS } else { SPINS }
     }
@@ -175,7 +175,7 @@ impl Shared {
                 wire.settle();
                 wire.wake_by(None)
             });
-            // What has rung may be meant for the port, which looks for mail, too, when it is rung.
+            // The ring may be meant for the port, which looks for mail, too, when it is rung.
             if self.sleep.sleep(due, &self.any_mail).rung {
                 self.port_bell.ring();
             }

@@ -1,7 +1,7 @@
-//! The executor of a connection's operations: its calls, or the target's engine.
+//! The executor of a connection's operations: the initiator's calls, or the target's engine.
 //!
-//! Which one, its ports have agreed on ([`Mode`]). What an operation needs of it is asked here, and
-//! nowhere else which one it is: each question is one of the executor's.
+//! The two ports have agreed on the [`Mode`]. Each method here answers one question about the
+//! executor, so that no other code asks which one it is.
 use super::landing::Landing;
 use crate::depot::expected::Expected;
 use crate::error::Fault;
@@ -17,24 +17,25 @@ use ayre_proto::node::initiator::{Ended, Initiator};
 use ayre_proto::units::Key;
 use std::sync::Arc;
 
-/// Where a get's data lands while no call is waiting for it.
+/// The place for a get's data while no call waits for it.
 #[derive(Debug)]
 pub(crate) struct LocalMemory {
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) offset: u64,
 }
 
-/// The operations under way on a mediated connection.
+/// The pending operations of a mediated connection.
 pub(crate) type Outgoing = Initiator<LocalMemory, Box<Expected>>;
 
-/// The part of a connection that depends on who performs operations.
+/// The part of a connection that depends on its mode.
 #[derive(Debug)]
 pub(crate) enum Executor {
     Direct(DirectEnd),
     Mediated(Box<MediatedEnd>),
 }
 
-/// Notifications travel in the request lanes; memory is the peer's own.
+/// The direct mode: operations access the peer's memory, and notifications travel in the request
+/// lanes.
 #[derive(Debug)]
 pub(crate) struct DirectEnd {
     pub(crate) notes_out: LaneSender,
@@ -42,7 +43,7 @@ pub(crate) struct DirectEnd {
     pub(crate) landing: Landing,
 }
 
-/// Commands out, answers in.
+/// The mediated mode: commands go out, answers come in.
 #[derive(Debug)]
 pub(crate) struct MediatedEnd {
     pub(crate) cut: Cut,
@@ -52,8 +53,8 @@ pub(crate) struct MediatedEnd {
     pub(crate) done: Word,
     /// The target's count of notifications taken.
     pub(crate) notes_taken_there: Word,
-    /// Notifications of the peer's commands that the program has taken; the responder counts on it,
-    /// so it is not in memory that the peer can write.
+    /// The number of notifications of the peer's commands that the program has taken. The responder
+    /// relies on it, so it is not in memory that the peer can write.
     pub(crate) notes_taken: Arc<AtomicU64>,
 }
 
@@ -86,13 +87,13 @@ impl Executor {
         }
     }
 
-    /// Whether operations go straight to the peer's memory.
+    /// Whether operations access the peer's memory.
     #[inline(always)]
     pub(super) const fn is_direct(&self) -> bool {
         matches!(self, Self::Direct(_))
     }
 
-    /// The end of calls that perform operations themselves.
+    /// The state of a direct connection, if it is one.
     #[inline(always)]
     pub(crate) const fn direct(&mut self) -> Option<&mut DirectEnd> {
         match self {
@@ -101,7 +102,7 @@ impl Executor {
         }
     }
 
-    /// The end of those that post commands.
+    /// The state of a mediated connection, if it is one.
     #[inline(always)]
     pub(super) fn mediated(&mut self) -> Option<&mut MediatedEnd> {
         match self {
@@ -110,8 +111,8 @@ impl Executor {
         }
     }
 
-    /// How many commands come before what is published now, and must have been executed first; none
-    /// where all that was posted has been performed.
+    /// The number of commands that must have been executed before the record published now is
+    /// valid; None where all posted operations have been performed.
     // spec: MSG-7, ORD-3
     #[inline(always)]
     pub(crate) fn commands_before(&self) -> Option<u64> {
@@ -121,7 +122,7 @@ impl Executor {
         }
     }
 
-    /// Whether everything that was posted has ended.
+    /// Whether all posted operations have completed.
     pub(super) fn is_idle(&self) -> bool {
         match self {
             Self::Direct(_) => true,
@@ -129,7 +130,7 @@ impl Executor {
         }
     }
 
-    /// Whether there is anything to take in.
+    /// Whether there are answers to take in.
     #[inline(always)]
     pub(super) fn has_answers(&self) -> bool {
         match self {
@@ -142,12 +143,12 @@ impl Executor {
         }
     }
 
-    /// The next operation that has ended and of which nobody was told.
+    /// The next completed operation that was not reported yet.
     pub(super) fn pop(&mut self) -> Option<Ended> {
         self.mediated()?.outgoing.pop()
     }
 
-    /// Ends an operation under way: the peer has gone.
+    /// Completes a pending operation with a fault: the peer has gone.
     pub(super) fn abandon(&mut self, why: Fault) -> Option<Ended> {
         let outgoing = &mut self.mediated()?.outgoing;
         let ended = outgoing.abandon(why);
@@ -155,7 +156,7 @@ impl Executor {
         ended
     }
 
-    /// Whether a notification lies in the peer's lane here.
+    /// Whether the peer's lane here holds a notification.
     pub(super) fn has_notes(&self) -> bool {
         match self {
             Self::Direct(end) => end.notes_in.has_come(),
@@ -163,7 +164,7 @@ impl Executor {
         }
     }
 
-    /// What the responder needs of a mediated connection besides its lanes.
+    /// The count of notifications taken, which the responder of a mediated connection needs.
     pub(super) fn notes_taken(&self) -> Option<Arc<AtomicU64>> {
         match self {
             Self::Direct(_) => None,
@@ -171,7 +172,7 @@ impl Executor {
         }
     }
 
-    /// No reply over this inlet of ours is carried out any more.
+    /// From now on, no reply over this inlet of ours is carried out.
     // spec: DEP-28
     pub(crate) fn revoke_replies(&mut self, key: Key) {
         let Some(end) = self.mediated() else { return };

@@ -1,4 +1,4 @@
-//! The memory that a port exposes, and what serves its peers' commands there.
+//! The memory that a port exposes, and the responder that executes its peers' commands there.
 use crate::error::SetupError;
 use crate::mem::map::Mapping;
 use crate::sync::{AtomicBool, Ordering};
@@ -6,14 +6,14 @@ use crate::target::{Responder, lock};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A port's regions, by number.
+/// A port's regions by number.
 #[derive(Debug)]
 pub(crate) struct Exposed {
-    /// Their addresses, so that a look takes no lock; empty for a number that is free.
+    /// The addresses of the regions, so that a lookup takes no lock; empty for a free number.
     ranges: Vec<Range<usize>>,
-    /// Shared with the engine's thread and the wire.
+    /// Shared with the engine thread and the wire.
     responder: Arc<Mutex<Responder>>,
-    /// Whether the responder has anything to tell, so that looking takes no lock.
+    /// Whether the responder has news, so that a poll takes no lock.
     any_news: Arc<AtomicBool>,
 }
 
@@ -32,23 +32,23 @@ impl Exposed {
         &self.responder
     }
 
-    /// Whether the responder has anything to tell.
+    /// Whether the responder has news.
     #[inline(always)]
     pub(super) fn has_news(&self) -> bool {
         // Relaxed: the lock orders what the flag stands for.
         self.any_news.load(Ordering::Relaxed)
     }
 
-    /// By region number.
+    /// The addresses of the regions, by region number.
     #[inline(always)]
     pub(super) fn ranges(&self) -> &[Range<usize>] {
         &self.ranges
     }
 
-    /// A number that no region has.
+    /// Returns a number that no region has.
     ///
     /// # Errors
-    /// [`SetupError::Exhausted`].
+    /// [`SetupError::Exhausted`] where all numbers are taken.
     pub(super) fn free_number(&self) -> Result<u16, SetupError> {
         let responder = self.responder();
         debug_assert_eq!(self.ranges.len(), responder.regions.len(), "each region has a range");
@@ -70,7 +70,7 @@ impl Exposed {
         responder.regions[slot] = Some(mapping);
     }
 
-    /// The number is free from here on.
+    /// Removes a region; its number is free from then on.
     pub(super) fn deregister(&mut self, number: u16) {
         let slot = usize::from(number);
         debug_assert!(!self.ranges[slot].is_empty(), "a region is registered once");

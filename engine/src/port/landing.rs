@@ -1,10 +1,10 @@
-//! Where the next put of a peer is likely to land.
+//! A prediction of the place of a peer's next put.
 use crate::mem::prefetch;
 use std::ops::Range;
 
-/// Where a direct peer's puts land. With a notification it says where it has put the data, and the
-/// line that its next put is likely to write is sent for while we poll: so data and notification
-/// come at the same time, and not one after the other. Only a hint: a wrong one costs time.
+/// Predicts where a direct peer's next put lands. A notification tells where the peer has put its
+/// data. The line that its next put is likely to write is prefetched during polling, so that data
+/// and notification arrive at the same time. A wrong prediction only costs time.
 #[derive(Debug, Default)]
 pub(crate) struct Landing {
     last: usize,
@@ -19,7 +19,7 @@ impl Landing {
         }
     }
 
-    /// The next one lands as far from this one as this one from the last.
+    /// Assumes that the next put is as far from this one as this one from the last.
     #[inline(always)]
     pub(super) fn follow(&mut self, place: u64, regions: &[Range<usize>]) {
         let Some(region) = regions.get((place & 0xffff) as usize) else { return };

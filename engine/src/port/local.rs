@@ -1,14 +1,14 @@
-//! The local end of a transfer: what an executor copies from or to.
+//! The local buffer of a transfer, from or to which an executor copies.
 use crate::mem::map::Mapping;
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::Extent;
 use std::sync::Arc;
 
-/// A local end. A type for each common one, so that the direct path of an eight-byte put is
+/// A local buffer. Each common kind has a type, so that the direct path of an eight-byte put is
 /// compiled for just that; [`Transfer`] is the general one.
 pub(crate) trait Local: Sized {
-    /// Bytes from the first to the last at the target; `None` where that overflows.
+    /// Bytes from the first to the last one at the target; `None` on overflow.
     fn remote_span(&self) -> Option<u64>;
 
     /// Copies to the target's memory.
@@ -17,13 +17,13 @@ pub(crate) trait Local: Sized {
     /// Copies from the target's memory.
     fn collect(&mut self, memory: &Mapping, from: Extent);
 
-    /// The same end in the general form.
+    /// This buffer in the general form.
     fn into_transfer<'a>(self) -> Transfer<'a>
     where
         Self: 'a;
 }
 
-/// No buffer: the operation carries what it needs, and reaches so many bytes at the target.
+/// No buffer: the operation carries its operands, and accesses this number of bytes at the target.
 pub(crate) struct Carried(pub(crate) u64);
 
 /// Contiguous private bytes of a put.
@@ -50,7 +50,7 @@ pub(crate) enum Buffer<'b> {
 }
 
 impl Buffer<'_> {
-    /// Copies what lies from `at` on, of a put's source.
+    /// Copies the bytes of a put's source from `at` on.
     pub(crate) fn copy_out(&self, at: u64, into: &mut [u8]) {
         match self {
             Self::Out(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
@@ -60,18 +60,18 @@ impl Buffer<'_> {
     }
 }
 
-/// What one command of a put carries.
+/// The data that one command of a put carries.
 #[derive(Debug)]
 pub(crate) struct Piece<'a> {
     buffer: &'a Buffer<'a>,
     at: u64,
     len: usize,
-    /// On the way from a region, to whose bytes no reference may point.
+    /// A copy of bytes of a region, to which no reference may point.
     staging: &'a mut [u8; RECORD_MAX],
 }
 
 impl<'a> Piece<'a> {
-    /// What lies there in the buffer.
+    /// The bytes at this place of the buffer.
     #[inline]
     pub(crate) fn new(
         buffer: &'a Buffer<'a>,

@@ -6,10 +6,11 @@ use crate::port::Port;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::lock::{self, EpochStep};
 
-/// A shared/exclusive lock in eight bytes of a peer's memory, which start at zero.
+/// A shared/exclusive lock in eight bytes of a peer's memory, which are 0 at first.
 ///
-/// Each process has at most one hold at a time; the handle refuses a second. A process that dies
-/// holding the lock leaves it held; the owner of the word may store zero once it knows.
+/// One handle holds the lock at most once; it refuses a second time. A process that dies while it
+/// holds the lock leaves it held: the owner of the word may store zero when it has learned of the
+/// death.
 // spec: LOCK-5
 #[derive(Debug)]
 pub struct Lock<'a> {
@@ -19,29 +20,30 @@ pub struct Lock<'a> {
     held: Option<LockMode>,
 }
 
-/// How a lock is held.
+/// The mode in which a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// With any number of others.
+    /// Any number of processes may hold it in this mode.
     Shared,
-    /// Alone.
+    /// One process alone holds it.
     Exclusive,
 }
 
 impl<'a> Lock<'a> {
-    /// A lock at `offset`, a multiple of eight, used by at most `processes` processes.
+    /// A lock in the word at `offset`, a multiple of eight, for at most `processes` processes.
     ///
-    /// All of them must name the same number.
+    /// All of them must name the same number of processes.
     pub const fn new(word: &'a RemoteRegion, offset: u64, processes: u32) -> Self {
         Self { word, offset, processes, held: None }
     }
 
-    /// How this process holds it.
+    /// The mode in which this handle holds the lock, if it does.
     pub const fn held(&self) -> Option<LockMode> {
         self.held
     }
 
-    /// Tries to take the lock, once. Returns whether it did; false too where this handle holds it.
+    /// Tries to take the lock once. Returns whether it did; also false where this handle holds it
+    /// already.
     ///
     /// # Errors
     /// As [`Port::fetch`].
@@ -61,12 +63,12 @@ impl<'a> Lock<'a> {
         Ok(taken)
     }
 
-    /// Takes the lock, trying again until it is free. Yields the processor between tries after a
-    /// while; makes progress.
+    /// Takes the lock. Blocks until it is free: makes progress, and yields the processor after some
+    /// attempts.
     ///
     /// # Errors
-    /// Faults as [`Port::fetch`]; [`Fault::Malformed`] where this handle holds it already, which
-    /// would never end.
+    /// Faults of [`Port::fetch`]. [`Fault::Malformed`] where this handle holds the lock already:
+    /// the wait would never end.
     pub fn lock(&mut self, port: &mut Port, hold: LockMode) -> Result<(), Fault> {
         if self.held.is_some() {
             return Err(Fault::Malformed);
@@ -84,10 +86,10 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// Gives the lock up, once everything that was posted to the word's owner has ended there.
+    /// Releases the lock, after everything that was posted to the word's owner has completed there.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] where this handle does not hold it; else as [`Port::flush`] and
+    /// [`Fault::Malformed`] where this handle does not hold the lock; else as [`Port::flush`] and
     /// [`Port::fetch`].
     // spec: LOCK-3, LOCK-4
     pub fn unlock(&mut self, port: &mut Port) -> Result<(), PostError> {
@@ -107,12 +109,12 @@ impl<'a> Lock<'a> {
     }
 }
 
-/// Tries one step of an access epoch on the word at `offset`: post and wait are the owner's,
-/// through its loopback, start and complete the origin's. Completing flushes the owner first.
-/// Returns the state found and whether it was this step's turn; out of turn it changes nothing.
+/// Tries one step of an access epoch on the word at `offset`. The owner posts and waits, through
+/// its loopback; the origin starts and completes. Completing flushes the owner first. Returns the
+/// state found and whether it was this step's turn; a step out of turn changes nothing.
 ///
 /// # Errors
-/// As [`Port::fetch`], and for completing as [`Port::flush`].
+/// As [`Port::fetch`]; a completing step also as [`Port::flush`].
 // spec: EPOCH-1, EPOCH-2, EPOCH-3
 pub fn try_epoch_step(
     port: &mut Port,

@@ -1,8 +1,8 @@
-//! Mediated execution, initiator's side: commands go to the target's engine and answers come back.
+//! Mediated execution at the initiator: commands go to the target's engine, and answers come back.
 //!
-//! What becomes of an operation is decided by [`ayre_proto::node::initiator`]; here are the lanes,
-//! the memory, and the waiting. The target says in a counter how many commands it has executed, and
-//! in responses what has data, a result or a fault.
+//! [`ayre_proto::node::initiator`] decides how operations proceed; this module has the lanes, the
+//! memory and the waits. The target counts executed commands in a shared word, and sends responses
+//! for data, results and faults.
 mod answers;
 
 use super::connection::Connection;
@@ -31,14 +31,14 @@ use ayre_proto::segment::Shape;
 use ayre_proto::units::{PeerId, Ticket};
 use std::sync::Arc;
 
-/// A checked command with its local end.
+/// A checked command with its local buffer.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
     pub(crate) command: Command,
     pub(crate) transfer: Transfer<'a>,
 }
 
-/// What a blocking call waits for, and where it wants the data.
+/// The operation for which a blocking call waits, and the place for its data.
 #[derive(Debug)]
 pub(crate) struct Awaited<'a> {
     operation: initiator::Awaited,
@@ -46,7 +46,7 @@ pub(crate) struct Awaited<'a> {
 }
 
 impl Port {
-    /// Hands a checked command to the target's engine.
+    /// Passes a checked command to the target's engine.
     // spec: POST-3, POST-4
     #[inline(never)]
     pub(crate) fn post_mediated(
@@ -87,8 +87,8 @@ impl Port {
         Ok(self.finish(peer, ticket, awaited))
     }
 
-    /// Hands a deposit message to the owner's engine, whole: `data` goes, and what comes back is
-    /// waited for where it asks for an answer.
+    /// Passes a whole deposit message to the owner's engine, with `data`. If the message asks for
+    /// an answer, waits for that.
     // spec: DEP-13, DEP-27
     pub(crate) fn deposit_mediated(
         &mut self,
@@ -122,7 +122,8 @@ impl Port {
         Ok(self.finish(peer, ticket, awaited))
     }
 
-    /// All commands of an operation were passed on: waits for its answer if its call does.
+    /// Called when all commands of an operation were passed on: waits for its answer if its call
+    /// does.
     #[inline(always)]
     fn finish(&mut self, peer: PeerId, ticket: Ticket, awaited: Option<Awaited<'_>>) -> Posted {
         if let Ok(connection) = self.connection(peer) {
@@ -134,7 +135,7 @@ impl Port {
         Posted { ticket, status, value }
     }
 
-    /// What is under way to a peer, and the way there for what lies in this buffer.
+    /// The pending operations to a peer, and the resources for commands with data of this buffer.
     fn way<'a>(
         &'a mut self,
         peer: PeerId,
@@ -148,7 +149,7 @@ impl Port {
         Ok((outgoing, Way { link, cut, device, responses, taken, staging, buffer }))
     }
 
-    /// Two ports that are busy with each other both get through.
+    /// Makes progress before it refuses, so that two ports busy with each other both proceed.
     #[cold]
     fn refuse(&mut self, peer: PeerId, refused: Refused) -> PostError {
         self.progress_with(peer);
@@ -158,7 +159,7 @@ impl Port {
         }
     }
 
-    /// Makes sure that no operation of a batch will be busy.
+    /// Checks that no operation of a batch will be busy.
     // spec: BATCH-2
     pub(crate) fn check_batch_mediated(
         &mut self,
@@ -169,8 +170,8 @@ impl Port {
         Ok(outgoing.check_batch(commands, &mut way)?)
     }
 
-    /// Pushes the commands of an operation, waiting for room, unless the peer is gone, which has
-    /// ended the operation.
+    /// Pushes the commands of an operation, and waits for room. If the peer has gone, the operation
+    /// has ended already.
     // spec: PUT-4, PUT-5, GET-3
     fn push_commands(
         &mut self,
@@ -199,8 +200,8 @@ impl Port {
         }
     }
 
-    /// Waits until one operation has ended. While its call runs, its connection's answers are taken
-    /// in by the call, because only there is the place for a get's data known.
+    /// Waits until one operation has completed. Meanwhile this call takes in the connection's
+    /// answers, because only it knows the place for a get's data.
     // spec: GET-2, ATOM-5
     fn wait_answer(&mut self, peer: PeerId, mut awaited: Awaited<'_>) -> (Status, u64) {
         debug_assert_eq!(self.awaited, Some(peer.index()), "nobody else takes the answers in");
@@ -212,8 +213,8 @@ impl Port {
         outcome.unwrap_or((Status::Fault(Fault::PeerDead), 0))
     }
 
-    /// Takes in answers for a call that waits; where the peer has gone meanwhile, all that it had
-    /// answered, before the connection ends.
+    /// Takes in answers for a call that waits. If the peer has gone meanwhile, takes in all its
+    /// answers before the connection ends.
     fn take_awaited(&mut self, peer: PeerId, mut awaited: Option<&mut Awaited<'_>>) {
         let is_theirs = self.awaited.is_none_or(|index| index == peer.index());
         debug_assert!(is_theirs, "a call waits for one peer");
@@ -253,18 +254,18 @@ impl From<Refused> for PostError {
     }
 }
 
-/// The way to a target's engine.
+/// The resources for commands to a target's engine.
 struct Way<'a> {
     link: &'a Link,
     cut: &'a Cut,
     device: &'a mut AnyDevice,
-    /// Bytes that the lane of answers holds.
+    /// Bytes of the lane for answers.
     responses: usize,
     /// The target's count of notifications taken.
     taken: &'a Word,
-    /// On the way from a region to a lane.
+    /// A copy of bytes on the way from a region to a lane.
     staging: &'a mut [u8; RECORD_MAX],
-    /// What puts take their data from.
+    /// The source of a put's data.
     buffer: &'a Buffer<'a>,
 }
 
@@ -277,8 +278,8 @@ impl initiator::Requests for Way<'_> {
 
     #[inline]
     fn taken(&self) -> u64 {
-        // NOTE-A1: the target's responder knows of what is counted (NOTE-R1) when it sees what we
-        // post next.
+        // NOTE-A1: the target's responder knows of what is counted (NOTE-R1) when it sees our next
+        // command.
         self.taken.load(Ordering::Acquire)
     }
 

@@ -1,5 +1,5 @@
-//! Opening and connecting all ports of a simulation in one thread, so that it takes the same course
-//! each time.
+//! Opens and connects all ports of a simulation in one thread, so that each run takes the same
+//! course.
 use super::attach::BegunLink;
 use super::config::Config;
 use crate::error::SetupError;
@@ -12,9 +12,10 @@ use crate::settings::plan::FaultPlan;
 use std::net::SocketAddr;
 
 impl Simulation {
-    /// Opens a port for each configuration, opens each to this network as the options say, and
-    /// connects each with each. The addresses of the options have port 0, as all ports share them;
-    /// none are needed. Each port has dice of its own for the options' plan of faults.
+    /// Opens a port for each configuration, opens each to this network with the options, and
+    /// connects each pair. The addresses of the options must have port 0, as all ports share them;
+    /// options without addresses will do. Each port draws its own random numbers for the options'
+    /// plan of faults. Blocks in the network's time only.
     ///
     /// ```
     /// use ayre::{Config, NetOptions, Simulation};
@@ -41,8 +42,8 @@ impl Simulation {
     /// ```
     ///
     /// # Errors
-    /// As [`Port::open`], [`Port::open_net`] and [`Port::connect_net`]; the time for set-up is one
-    /// of this network's clock.
+    /// As [`Port::open`], [`Port::open_net`] and [`Port::connect_net`]. The set-up time counts on
+    /// this network's clock.
     // spec: NET-8
     pub fn mesh(
         &self,
@@ -78,7 +79,7 @@ fn options_of(options: &NetOptions, index: usize) -> NetOptions {
     options
 }
 
-/// Ports that are being connected, and their addresses.
+/// Ports during connection, and their addresses.
 struct Mesh {
     ports: Vec<Port>,
     at: Vec<Vec<SocketAddr>>,
@@ -90,7 +91,7 @@ impl Mesh {
         self.ports[to].accept_links(true);
         let whom = self.ports[to].id.0;
         let begun = self.ports[from].begin_connect_net(&self.at[to], Some(whom))?;
-        // The opening ends in any case: it is given up when the time for set-up is over.
+        // The opening ends in any case: it is given up when the set-up time is over.
         let outcome = loop {
             self.pump();
             if let Some(arrived) = self.ports[to].remote.next_link() {

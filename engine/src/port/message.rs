@@ -1,4 +1,4 @@
-//! Short messages: one lane per sender, together the port's mailbox.
+//! Short messages: one lane for each sender; all lanes together are the port's mailbox.
 use super::connection::Connection;
 use crate::error::{Busy, Fault, PostError, ReceiveError};
 use crate::mem::lane::Probe;
@@ -14,35 +14,36 @@ use ayre_proto::node::message;
 use ayre_proto::units::PeerId;
 use std::time::Duration;
 
-/// What is known of a received message; its bytes are in the receiver's buffer.
+/// The properties of a received message; its bytes are in the receiver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who sent it.
+    /// The sender.
     pub source: PeerId,
-    /// The sender's type tag.
+    /// The tag that the sender has given it.
     pub tag: u32,
-    /// Bytes.
+    /// The length in bytes.
     pub len: usize,
 }
 
 impl Port {
-    /// Sends 1 to [`EAGER_MAX`] bytes to a peer's mailbox. Never blocks; the buffer may be reused
-    /// when the call returns. 56 bytes and less travel in one cache line.
+    /// Sends a short message of 1 to [`EAGER_MAX`] bytes to a peer's mailbox. Never blocks; the
+    /// buffer may be reused when the call returns. Up to 56 bytes travel in one cache line.
     ///
-    /// A message is never seen before the data of this port's earlier puts to the peer.
+    /// The receiver sees the data of this port's earlier puts before the message.
     ///
     /// # Errors
-    /// [`Busy::MessageLaneFull`] with nothing done, where this port's messages fill its lane at the
-    /// peer; other senders have lanes of their own. [`Fault::TooLong`]; [`Fault::Malformed`] for an
-    /// empty message; [`Fault::PeerDead`], [`Fault::ForeignHandle`].
+    /// [`Busy::MessageLaneFull`] without effect, where this port's messages fill its lane at the
+    /// peer (other senders have lanes of their own). [`Fault::TooLong`]; [`Fault::Malformed`] for
+    /// an empty message; [`Fault::PeerDead`], [`Fault::ForeignHandle`].
     // spec: MSG-2, MSG-4
     #[inline(always)]
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
         if self.send_line(to, tag, [], data) { Ok(()) } else { self.send_any(to, tag, data) }
     }
 
-    /// Sends a message of `head` words followed by `data`, if it fits one line that is free and the
-    /// connection is direct: what is sent most. [`Port::send`] does the same for any message.
+    /// Sends a message of `head` words followed by `data`, if it fits one line, the line is free
+    /// and the connection is direct: the most frequent case. [`Port::send`] does this for all
+    /// messages.
     // spec: MSG-2, MSG-4
     #[inline(always)]
     pub(crate) fn send_line<const H: usize>(
@@ -61,8 +62,8 @@ impl Port {
         has_gone
     }
 
-    /// Sends a message of `head` words followed by `data`, of any length that fits a message, if
-    /// the connection is direct and its lane has room.
+    /// Sends a message of `head` words followed by `data`, of any valid length, if the connection
+    /// is direct and its lane has room.
     // spec: MSG-1, MSG-2
     #[inline]
     pub(crate) fn send_lines<const H: usize>(
@@ -82,7 +83,7 @@ impl Port {
         has_gone
     }
 
-    /// Messages of any length, to any peer.
+    /// Sends messages of any length to any peer.
     // spec: MSG-1, ORD-3
     #[inline(never)]
     fn send_any(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
@@ -104,11 +105,11 @@ impl Port {
         Ok(())
     }
 
-    /// Sends a message, waiting for room in the lane while making progress. Yields the processor
-    /// but does not sleep, for a receiver that lacks room is at work.
+    /// Sends a short message. Blocks while the lane has no room, and makes progress meanwhile.
+    /// Yields the processor but does not sleep, because a receiver without room is at work.
     ///
     /// # Errors
-    /// As [`Port::send`], [`Busy`] excepted.
+    /// As [`Port::send`], without [`Busy`].
     pub fn send_wait(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), Fault> {
         let mut rounds = 0;
         loop {
@@ -120,12 +121,12 @@ impl Port {
         }
     }
 
-    /// Takes the next message, if there is one, into the front of `into`. Never blocks.
+    /// Receives the next message, if there is one, into the front of `into`. Never blocks.
     ///
     /// Messages of one sender come in the order in which they were sent.
     ///
     /// # Errors
-    /// [`ReceiveError::TooLong`]: the message stays, and comes again with a larger buffer.
+    /// [`ReceiveError::TooLong`]: the message stays, and a call with a longer buffer gets it.
     // spec: MSG-3, NOTI-13
     #[inline(always)]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
@@ -135,7 +136,7 @@ impl Port {
         }
     }
 
-    /// The rest of a poll that has found no short message where one came last.
+    /// Continues a poll that has found no short message of the last sender.
     #[inline(always)]
     pub(crate) fn try_recv_rest(
         &mut self,
@@ -148,13 +149,13 @@ impl Port {
         }
     }
 
-    /// A short one of the peer where one came last, and no progress.
+    /// Takes a short message of the last sender, without progress.
     #[inline(always)]
     pub(crate) fn try_recv_hot(&mut self, into: &mut [u8]) -> Probe<Message> {
         self.try_recv_short(self.turns.mail.hot(), into)
     }
 
-    /// A short one of the peer of this number, and no progress.
+    /// Takes a short message of the peer of this number, without progress.
     #[inline(always)]
     pub(crate) fn try_recv_short(&mut self, from: usize, into: &mut [u8]) -> Probe<Message> {
         let Some(connection) = self.peers.at_mut(from) else { return Probe::Nothing };
@@ -169,8 +170,8 @@ impl Port {
         }
     }
 
-    /// The next one of the peer of this number, however long, into room for any; and no progress
-    /// unless it waits for commands.
+    /// Takes the next message of the peer of this number, of any length. The buffer must have room
+    /// for any message. Makes no progress unless the message waits for commands.
     #[inline(never)]
     pub(crate) fn try_recv_record(
         &mut self,
@@ -191,7 +192,8 @@ impl Port {
         }
     }
 
-    /// A poll that finds at the hot peer what takes more steps than a short message.
+    /// Continues a poll that has found a message of the last sender which takes more steps than a
+    /// short one.
     #[inline(never)]
     fn try_recv_long(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         match self.receive_from(self.turns.mail.hot(), into) {
@@ -203,11 +205,11 @@ impl Port {
         }
     }
 
-    /// The other half of a poll: the peer whose turn it is, and progress.
+    /// The second half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
     fn try_recv_others(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         let turn = self.turns.mail.turn(self.peers.count());
-        // Looking twice at a line while somebody is about to write it makes him wait.
+        // A second look at a line while a peer is about to write it would delay that peer.
         let again = turn == self.turns.mail.hot();
         let found = if again { Ok(None) } else { self.receive_from(turn, into) };
         match found {
@@ -217,11 +219,11 @@ impl Port {
         found
     }
 
-    /// Waits for the next message, at most for `timeout`; sleeps where it takes long.
+    /// Receives the next message. Blocks for at most `timeout`; sleeps in a long wait.
     ///
     /// # Errors
     /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
-    /// each peer that died, so that a wait for a dead sender ends.
+    /// each peer that has died, so that a wait for a dead sender ends.
     // spec: MSG-9
     pub fn recv(
         &mut self,
@@ -232,7 +234,8 @@ impl Port {
         self.wait_or_died(deadline, turns, |port| port.try_recv(into).transpose())
     }
 
-    /// The same; ends, as if its time were up, once the caller sees something else that is new.
+    /// Receives the next message, and also ends as if its time were over when `is_new` returns
+    /// true.
     pub(crate) fn recv_or_news(
         &mut self,
         into: &mut [u8],
@@ -246,7 +249,7 @@ impl Port {
         })
     }
 
-    /// After something was published apart from lanes: wakes a peer that sleeps.
+    /// Wakes a sleeping peer, after something was published outside of lanes.
     #[inline(always)]
     pub(crate) fn wake(&self, peer: PeerId) {
         if let Ok(connection) = self.connection(peer) {
@@ -254,8 +257,8 @@ impl Port {
         }
     }
 
-    /// Waits for what `attempt` gives, or until a peer dies, or until the time is up. So many turns
-    /// of `attempt` look at everything.
+    /// Waits until `attempt` returns something, a peer dies, or the time is over. A number of
+    /// `turns` calls of `attempt` looks at everything.
     // spec: WAIT-1, LIFE-11
     pub(crate) fn wait_or_died<T>(
         &mut self,
@@ -273,8 +276,8 @@ impl Port {
         found.unwrap_or(Err(ReceiveError::TimedOut))
     }
 
-    /// Each peer has its turn, so that nothing that has arrived is missed, nor comes after the news
-    /// that its sender has gone.
+    /// Gives each peer its turn, so that no message that has arrived is missed, nor comes after the
+    /// report of its sender's death.
     fn attempt_all<T>(
         &mut self,
         turns: usize,
@@ -297,7 +300,7 @@ impl Port {
         }
     }
 
-    /// Takes a record that stands at the head of a peer's message lane.
+    /// Takes a record from the head of a peer's message lane.
     // spec: MSG-7, MSG-8, ORD-3
     #[inline(never)]
     fn receive_record(
@@ -326,7 +329,7 @@ impl Port {
         Ok(Some(Message { source, tag: status.tag, len }))
     }
 
-    /// Whether nothing comes from a peer any more: it is gone, and all that it had sent was taken.
+    /// Whether nothing comes from a peer any more: it has gone, and all its messages were taken.
     // spec: MSG-10
     pub(crate) fn is_silent(&self, peer: PeerId) -> bool {
         self.connection(peer).map_or(true, |connection| {
@@ -334,7 +337,7 @@ impl Port {
         })
     }
 
-    /// A lane that does not parse is not looked at again: its connection ends, lanes and all.
+    /// Ends the connection of a malformed lane, which is never read again.
     // spec: ERR-6, LIFE-18
     #[cold]
     pub(crate) fn end_malformed_lane(&mut self, peer: PeerId) {

@@ -39,10 +39,10 @@ use self::engine::Engine;
 use self::exposed::Exposed;
 use self::peers::Peers;
 use self::remote::Remote;
-use self::setup::Doors;
+use self::setup::AcceptQueue;
 use self::turns::Turns;
 use self::wait::Sleep;
-use crate::depot::memo::Memo;
+use crate::depot::instruction_cache::InstructionCache;
 use crate::error::{DisconnectReason, Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::OwnPage;
@@ -60,18 +60,18 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Arc, MutexGuard};
 
-/// One process's interface to its peers.
+/// One process's interface to its peers: memory, messages and queues.
 ///
-/// A port belongs to one thread at a time (it is `Send`, not `Sync`); a program with several
-/// communicating threads opens a port for each. No call blocks unless it says so.
+/// A port is used by one thread at a time (it is `Send`, not `Sync`); a program with several
+/// communicating threads opens a port for each. No call blocks unless its documentation says so.
 // spec: LIFE-1, NOTI-8
 #[derive(Debug)]
 pub struct Port {
     pub(crate) id: PeerId,
-    /// Tells this port's handles from another's.
+    /// Distinguishes this port's handles from those of another port.
     pub(crate) identity: u64,
     pub(crate) config: Config,
-    /// By which it reckons: the system's, or that of the simulated network that it is open to.
+    /// The clock of all timers: the system's, or that of the simulated network that the port uses.
     pub(crate) clock: Clock,
     pub(crate) page: Arc<OwnPage>,
     pub(crate) peers: Peers,
@@ -81,35 +81,36 @@ pub struct Port {
     pub(crate) remote: Remote,
     pub(crate) engine: Engine,
     pub(crate) sleep: Sleep,
-    pub(crate) doors: Doors,
-    /// Mediated connections that this thread serves and drains; the wire is counted as one.
+    pub(crate) accept_queue: AcceptQueue,
+    /// The number of mediated connections that this thread serves; the wire counts as one.
     mediated: usize,
     polls: u32,
-    /// Yields that are left out, as somebody computes on this processor.
+    /// Yields that are still left out, because another thread computes on this processor.
     yields_in_vain: u32,
     /// The connection whose answers a blocking call takes in itself.
     awaited: Option<usize>,
-    /// Why that connection ends, once the call has taken what was answered before.
+    /// The reason for the end of that connection, which takes effect once the call has taken its
+    /// answers.
     awaited_ends: Option<Fault>,
     /// A batch is being posted.
     releases: bool,
-    /// On the way between a lane and a region, to whose bytes no reference may point.
+    /// A copy of bytes on the way between a lane and a region, to which no reference may point.
     staging: Box<[u8; RECORD_MAX]>,
-    /// Ranks of the job, this one included; 1 outside of jobs.
+    /// The number of ranks of the job, this one included; 1 outside of jobs.
     pub(crate) size: usize,
     pub(crate) barriers: u64,
     counters: Counters,
-    /// Deposit instructions that were taken apart lately.
-    pub(crate) memo: Memo,
+    /// Deposit instructions that were parsed lately.
+    pub(crate) instructions: InstructionCache,
     _not_sync: PhantomData<Cell<()>>,
 }
 
 impl Port {
-    /// Opens a port without peers.
+    /// Opens a port. It has no peers at first. Does not block.
     ///
     /// # Errors
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll;
-    /// [`SetupError::Environment`] where a variable is wrong ([`crate::settings`]).
+    /// [`SetupError::Environment`] where a variable has a wrong value ([`crate::settings`]).
     // spec: INJ-4, LIFE-30
     pub fn open(mut config: Config) -> Result<Self, SetupError> {
         crate::settings::check()?;
@@ -133,7 +134,7 @@ impl Port {
             remote: Remote::default(),
             engine: Engine::new()?,
             sleep: Sleep::new()?,
-            doors: Doors::default(),
+            accept_queue: AcceptQueue::default(),
             mediated: 0,
             polls: 0,
             yields_in_vain: 0,
@@ -144,7 +145,7 @@ impl Port {
             size: 1,
             barriers: 0,
             counters: Counters::default(),
-            memo: Memo::default(),
+            instructions: InstructionCache::default(),
             _not_sync: PhantomData,
         })
     }
@@ -154,22 +155,22 @@ impl Port {
         self.id.index()
     }
 
-    /// Ports of the job, this one included; 1 for a port outside of a job.
+    /// The number of ports of the job, this one included; 1 for a port outside of a job.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The peer of a number, if it is connected.
+    /// The peer of this number, if it is connected.
     pub fn peer(&self, number: usize) -> Option<PeerId> {
         self.peers.at(number).map(|connection| connection.peer)
     }
 
-    /// All connected peers in ascending order, this port itself among them where it has a loopback.
+    /// All connected peers in ascending order, including this port itself if it has a loopback.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.peers.iter().map(|connection| connection.peer)
     }
 
-    /// How operations on a peer's memory are performed.
+    /// The mode of the connection with a peer.
     ///
     /// # Errors
     /// [`Fault::ForeignHandle`] where the peer is not connected.
@@ -177,7 +178,7 @@ impl Port {
         self.connection(peer).map(Connection::mode)
     }
 
-    /// Whether the peer is still there, as far as is known; `progress` finds out.
+    /// Whether the peer is alive, as far as this port knows. [`Port::progress`] finds out.
     pub fn is_alive(&self, peer: PeerId) -> bool {
         self.connection(peer).is_ok_and(|connection| connection.ended.is_none())
     }
@@ -196,8 +197,8 @@ impl Port {
         self.exposed.responder()
     }
 
-    /// Ends a connection: nothing goes out any more, what is under way faults; what has already
-    /// arrived can still be received.
+    /// Ends a connection: nothing is sent any more, and pending operations fault. Messages that
+    /// have arrived can still be received.
     // spec: LIFE-11, LIFE-12, LIFE-18
     pub(crate) fn end_connection(&mut self, peer: PeerId, why: Fault) {
         let Some(connection) = self.peers.end(peer, why) else { return };
@@ -207,7 +208,7 @@ impl Port {
         if is_mediated {
             debug_assert!(self.mediated > 0, "each mediated connection is counted");
             self.mediated -= 1;
-            // What the peer had posted before it went is still carried out.
+            // Commands that the peer had posted before its end are still executed.
             let mut responder = self.responder();
             responder.serve_out(peer);
             responder.remove(peer);
@@ -224,7 +225,7 @@ impl Port {
             self.remote.end_use();
         }
         self.check();
-        // Endpoints have no other way to hear that one has left.
+        // Endpoints have no other way to learn that a peer has left.
         if !has_left || self.is_alone() || self.config.name.is_some() {
             self.peers.report_death(peer);
         }
@@ -233,7 +234,7 @@ impl Port {
     fn tell_end(&self, peer: PeerId, why: Fault, loss: Option<Loss>) {
         let peer = peer.index();
         match loss.map(DisconnectReason::from) {
-            // Endpoints tell that themselves.
+            // Endpoints log that themselves.
             Some(reason) if self.config.name.is_none() => {
                 tell!(WARN, "peer {peer}: {reason}{}", reason.advice());
             }
@@ -241,10 +242,10 @@ impl Port {
         }
     }
 
-    /// Ends a connection and forgets it: its keys end, what is under way faults, and the
-    /// connection's memory and descriptors go back. Handles from it fault from here on; the peer's
-    /// number is free for a new connection. No fence for a direct peer that is alive: what it
-    /// holds is to be revoked first where that matters.
+    /// Ends a connection and forgets it. Its keys become invalid, pending operations fault, and its
+    /// memory and descriptors are freed. Its handles fault from then on, and the peer's number is
+    /// free for a new connection. A direct peer that is alive is not fenced: revoke its
+    /// capabilities first where that matters. Does not block.
     ///
     /// # Errors
     /// [`Fault::ForeignHandle`] where the peer is not connected.
@@ -252,7 +253,7 @@ impl Port {
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         let connection = self.connection(peer)?;
         if connection.ended.is_none() {
-            // A peer that cannot be told sees the socket close all the same.
+            // A peer that does not get the packet sees the socket close.
             let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);
         }
         self.end_connection(peer, Fault::PeerDead);
@@ -260,7 +261,7 @@ impl Port {
         self.forget(peer)
     }
 
-    /// Gives back what a connection holds that has ended.
+    /// Frees the resources of a connection that has ended.
     // spec: LIFE-14
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let connection = self.peers.remove(peer).ok_or(Fault::ForeignHandle)?;
@@ -279,13 +280,13 @@ impl Port {
         Ok(())
     }
 
-    /// What holds between the steps of connections.
+    /// Checks the invariants between the steps of connections.
     pub(crate) fn check(&self) {
         debug_assert!(self.mediated <= self.served(), "only what is there is served");
         debug_assert!(!self.remote.is_in_use() || self.remote.is_open(), "what is in use is open");
     }
 
-    /// Mediated connections, the wire counted as one.
+    /// The number of mediated connections; the wire counts as one.
     fn served(&self) -> usize {
         let living = self.peers.living();
         let mediated = living.filter(|connection| connection.mode() == Mode::Mediated).count();
@@ -299,11 +300,11 @@ impl Port {
 }
 
 impl Port {
-    /// Leaves in order: waits until everything posted to peers that are alive has ended, then
-    /// closes. Dropping a port does not wait.
+    /// Closes the port in an orderly way: blocks until all operations posted to living peers have
+    /// completed. Dropping a port does not wait.
     ///
     /// # Errors
-    /// The first fault of what was still under way.
+    /// The first fault of a pending operation.
     // spec: LIFE-16
     pub fn leave(mut self) -> Result<(), Fault> {
         let peers: Vec<_> = self.peers().filter(|peer| self.is_alive(*peer)).collect();
@@ -312,7 +313,7 @@ impl Port {
 }
 
 impl Port {
-    /// Whether the program has closed none of them, as far as that can be known.
+    /// Whether the program has closed none of the port's descriptors, as far as that can be known.
     fn has_its_descriptors(&self) -> bool {
         let channels = self.peers.living().all(|connection| connection.control().is_there());
         !self.sleep.is_lost() && self.sleep.is_there() && self.page.is_there() && channels
@@ -322,7 +323,7 @@ impl Port {
 // spec: LIFE-17, LIFE-40
 impl Drop for Port {
     fn drop(&mut self) {
-        // A child has neither the threads, nor a say in what becomes of the connections.
+        // A child has no such threads, and must not affect the parent's connections.
         if self.sleep.is_inherited() {
             return;
         }
@@ -333,11 +334,11 @@ impl Drop for Port {
         self.engine.stop();
         self.remote.close();
         if are_closed {
-            // Nobody is told: what has their numbers now may be the program's.
+            // Nothing is sent: the numbers of the descriptors may now be the program's.
             return tell!(WARN, "{}", SetupError::Os { call: "close", errno: Errno::BADF });
         }
         for connection in self.peers.living() {
-            // A peer that cannot be told sees the socket close all the same.
+            // A peer that does not get the packet sees the socket close.
             let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);
         }
         self.leave_wire();

@@ -11,10 +11,11 @@ use ayre_proto::units::PeerId;
 use std::time::Duration;
 
 impl Port {
-    /// Takes the next notification of any operation, peer and class, if there is one. Never blocks.
+    /// Takes the next notification of any operation, peer and class, if there is one. Makes
+    /// progress. Never blocks.
     ///
-    /// What a notification speaks of is visible when it is returned, and so is the data of every
-    /// earlier put of its source.
+    /// When it returns a notification, the data of that operation is visible, and so is the data of
+    /// every earlier put of its source.
     // spec: NOTI-4, NOTI-13, ORD-2
     #[inline(always)]
     pub fn poll_notification(&mut self) -> Option<Notification> {
@@ -44,16 +45,16 @@ impl Port {
         Some(notification)
     }
 
-    /// The other half of a poll: the peer whose turn it is, and progress.
+    /// The second half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
     fn poll_other_notifications(&mut self) -> Option<Packed> {
         let turn = self.turns.notes.turn(self.peers.count());
-        // Looking twice at a line while somebody is about to write it makes him wait.
+        // A second look at a line while a peer is about to write it would delay that peer.
         let again = turn == self.turns.notes.hot();
         let found = if again { None } else { self.notified_by(turn) };
         match found {
             None => {
-                // What a mediated peer's command has raised comes by this queue.
+                // Notifications that a mediated peer's commands have raised come by this queue.
                 self.progress_lanes();
                 self.take_notification()
             }
@@ -64,10 +65,10 @@ impl Port {
         }
     }
 
-    /// Waits for the next notification, at most for `timeout`; sleeps where it takes long.
+    /// Takes the next notification. Blocks for at most `timeout`; sleeps in a long wait.
     ///
     /// # Errors
-    /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer that died.
+    /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer that has died.
     pub fn wait_notification(
         &mut self,
         timeout: Option<Duration>,
@@ -97,14 +98,14 @@ impl Port {
         read
     }
 
-    /// Whether a notification that a peer has raised here is not taken yet.
+    /// Whether there is a notification of this peer that was not taken yet.
     pub(crate) fn has_notes_of(&self, peer: PeerId) -> bool {
         let waits = self.connection(peer).is_ok_and(|connection| connection.executor.has_notes());
         waits || self.notes.has_of(peer)
     }
 
-    /// A mediated initiator has a bounded number of notifications here that are not taken; this
-    /// one is.
+    /// Returns credit to a mediated initiator, which may have only a bounded number of
+    /// notifications here that are not taken.
     // spec: NOTI-9, NOTI-11
     fn return_credit(&mut self, notification: &Notification) {
         if !notification.is_raised_at_target() {
@@ -114,8 +115,8 @@ impl Port {
         if let Some(end) = connection.executor.mediated() {
             // Relaxed: NOTE-R1 below.
             let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
-            // NOTE-R1: our responder knows before the initiator does (NOTE-A1), whom it would
-            // take for malformed otherwise.
+            // NOTE-R1: our responder knows before the initiator does (NOTE-A1), and would take it
+            // for malformed otherwise.
             connection.inward.control(Control::Noted).fetch_max(taken, Ordering::Release);
         }
     }

@@ -1,7 +1,7 @@
-//! The operations on remote memory, and their one lowering.
+//! Operations on remote memory.
 //!
-//! Each becomes a command, is checked against the handle, and goes to the executor that the
-//! connection has: [`super::direct`] or [`super::mediated`].
+//! Each operation becomes a command, is checked against the handle, and goes to the executor of the
+//! connection: [`super::direct`] or [`super::mediated`].
 use super::executor::Executor;
 use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
 use super::mediated::Order;
@@ -18,16 +18,17 @@ use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Ticket};
 use std::sync::Arc;
 
-/// Rows of equal length at equal distances, in the local buffer and at the target.
+/// The shape of a strided operation: rows of equal length at equal distances, in the local buffer
+/// and at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strided {
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub row_len: u64,
     /// Number of rows.
     pub rows: u64,
-    /// Bytes from row to row in the local buffer.
+    /// Bytes from the start of a row to the start of the next one, in the local buffer.
     pub local_stride: u64,
-    /// Bytes from row to row at the target.
+    /// Bytes from the start of a row to the start of the next one, at the target.
     pub remote_stride: u64,
 }
 
@@ -39,20 +40,21 @@ impl From<Strided> for Shape {
 }
 
 impl Port {
-    /// Copies local bytes to a peer's memory.
+    /// Copies local bytes to a peer's memory: `at` is the offset in the remote region.
     ///
     /// The local buffer may be reused when the call returns. The data is visible at the target no
     /// later than the operation's completer notification, a later message or notification of this
     /// port, or the return of [`Port::flush`].
     ///
-    /// Does not block on a direct connection. On a mediated one, a put that does not fit half the
-    /// request lane, or a frame, is cut into pieces: it may wait, making progress, for the target's
-    /// engine to make room for those after the first. A put of one piece does not block.
+    /// Does not block on a direct connection. On a mediated one, a put that exceeds half the
+    /// request lane, or a frame, is cut into pieces. It may then block, making progress, until the
+    /// target's engine has made room for the pieces after the first. A put of one piece does not
+    /// block.
     ///
     /// # Errors
     /// [`Fault::Rights`], [`Fault::Bounds`], [`Fault::PeerDead`], [`Fault::ForeignHandle`];
-    /// [`Busy`] with nothing done. What only the target knows (a revoked key) arrives as a
-    /// requester notification and from [`Port::flush`].
+    /// [`Busy`] without effect. A fault that only the target can detect (a revoked key) arrives as
+    /// a requester notification and from [`Port::flush`].
     // spec: PUT-1, PUT-2, PUT-4
     #[inline(always)]
     pub fn put<'a>(
@@ -74,11 +76,11 @@ impl Port {
         Ok(posted.ticket)
     }
 
-    /// Copies rows of the local buffer to rows at the target; one operation, one notification.
-    /// Each row is a piece of its own, or several, so it may wait as [`Port::put`] may.
+    /// Copies rows of the local buffer to rows at the target, as one operation with one
+    /// notification. Each row is at least one piece, so it may block as [`Port::put`] may.
     ///
     /// # Errors
-    /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
+    /// As [`Port::put`]. Also [`Fault::Bounds`] where a row leaves the local buffer, and
     /// [`Fault::Malformed`] where rows would overlap at the target.
     // spec: STR-1, STR-4
     pub fn put_strided<'a>(
@@ -97,14 +99,15 @@ impl Port {
 
     /// Copies a peer's memory to a local buffer.
     ///
-    /// Into private bytes, the data is there when the call returns: on a mediated connection it
-    /// waits for the answer, making progress meanwhile. Into a region, the data is there with the
-    /// completer notification or after [`Port::flush`], and the call does not wait for it; a get
-    /// that does not fit half the response lane of a mediated connection is cut into pieces, and
-    /// may wait for room for their requests as a put of several pieces does.
+    /// A get into private bytes has the data when the call returns: on a mediated connection it
+    /// blocks until the answer comes, and makes progress meanwhile.
+    ///
+    /// A get into a region does not wait for the data. It is there with the completer notification,
+    /// or after [`Port::flush`]. A get that exceeds half the response lane of a mediated connection
+    /// is cut into pieces, and may block for room as a put of several pieces does.
     ///
     /// # Errors
-    /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.
+    /// As [`Port::put`]; a get into private bytes also returns the faults that the target detects.
     // spec: GET-1, GET-2, GET-3
     #[inline(always)]
     pub fn get<'a>(
@@ -127,11 +130,11 @@ impl Port {
         }
     }
 
-    /// Copies rows at the target to rows of the local buffer. Each row is a piece of its own, or
-    /// several, so it may wait as [`Port::get`] may.
+    /// Copies rows at the target to rows of the local buffer. Each row is at least one piece, so it
+    /// may block as [`Port::get`] may.
     ///
     /// # Errors
-    /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
+    /// As [`Port::get`]. Also [`Fault::Bounds`] where a row leaves the local buffer, and
     /// [`Fault::Malformed`] where rows would overlap in it.
     // spec: STR-4
     pub fn get_strided<'a>(
@@ -150,11 +153,11 @@ impl Port {
         if waits { posted.landed() } else { Ok(posted.ticket) }
     }
 
-    /// Stores eight bytes, little-endian, that travel in the command itself, in one access to a
-    /// multiple of eight.
+    /// Stores eight bytes, little-endian, which travel in the command itself. At a multiple of
+    /// eight, it is one access. Never blocks.
     ///
     /// # Errors
-    /// As [`Port::put`]. Never blocks.
+    /// As [`Port::put`].
     // spec: IMM-1
     #[inline(always)]
     pub fn put_immediate(
@@ -168,10 +171,11 @@ impl Port {
         Ok(self.post(to, offset, action, Carried(8), options)?.ticket)
     }
 
-    /// Raises a completer notification at a peer, and writes no memory: a notification put.
+    /// Raises a completer notification at a peer, without writing memory: a notification put. Never
+    /// blocks.
     ///
     /// # Errors
-    /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`]. Never blocks.
+    /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`].
     // spec: NPUT-1, NPUT-2
     #[inline(always)]
     pub fn notify(&mut self, peer: PeerId, options: PostOptions) -> Result<Ticket, PostError> {
@@ -179,10 +183,10 @@ impl Port {
         Ok(self.dispatch(peer, command, NOWHERE, None, Carried(0))?.ticket)
     }
 
-    /// Performs an atomic on a word of a peer's memory and forgets the result.
+    /// Performs an atomic on a word of a peer's memory and discards the result. Never blocks.
     ///
     /// # Errors
-    /// As [`Port::put`]; [`Fault::Alignment`]. Never blocks.
+    /// As [`Port::put`]; [`Fault::Alignment`].
     // spec: ATOM-1
     #[inline(always)]
     pub fn atomic(
@@ -197,10 +201,11 @@ impl Port {
     }
 
     /// Performs an atomic on a word of a peer's memory and returns the result: the old value, or
-    /// for FCAA the new one. Waits for it on a mediated connection, making progress meanwhile.
+    /// the new one of FCAA. On a mediated connection it blocks until the answer comes, and makes
+    /// progress meanwhile.
     ///
     /// # Errors
-    /// As [`Port::atomic`], and faults of the target.
+    /// As [`Port::atomic`], and the faults that the target detects.
     // spec: ATOM-3, ATOM-5
     #[inline(always)]
     pub fn fetch(
@@ -216,7 +221,7 @@ impl Port {
         Ok(Fetched { value: posted.value, success: posted.status == Status::Ok })
     }
 
-    /// Adds to a 64-bit word and returns the old value.
+    /// Adds to a 64-bit word and returns the old value. Blocks as [`Port::fetch`].
     ///
     /// # Errors
     /// As [`Port::fetch`].
@@ -231,7 +236,8 @@ impl Port {
         Ok(self.fetch(on, offset, atomic, PostOptions::new())?.value)
     }
 
-    /// Stores `new` into a 64-bit word if it holds `expected`; returns the old value and whether.
+    /// Stores `new` into a 64-bit word if it holds `expected`. Returns the old value, and whether
+    /// it was stored. Blocks as [`Port::fetch`].
     ///
     /// # Errors
     /// As [`Port::fetch`].
@@ -252,8 +258,9 @@ impl Port {
         self.fetch(on, offset, atomic, PostOptions::new())
     }
 
-    /// Fetch-compare-and-add: if the 64-bit word is at most `compare`, in two's complement, adds
-    /// `add`. Returns the new value, or the present one where it declined.
+    /// Fetch-compare-and-add: adds `add` to the 64-bit word if the word is at most `compare`, in
+    /// two's complement. Returns the new value, or the present one if it was greater (declined).
+    /// Blocks as [`Port::fetch`].
     ///
     /// # Errors
     /// As [`Port::fetch`].
@@ -275,12 +282,12 @@ impl Port {
         self.fetch(on, offset, atomic, PostOptions::new())
     }
 
-    /// Waits until everything posted to a peer has ended there, and says how it went: the first
-    /// fault since the last flush. On a direct connection operations end within their call, so
-    /// this does not wait.
+    /// Blocks until everything posted to a peer has completed there. Returns the first fault since
+    /// the last flush. On a direct connection operations complete within their call, so this does
+    /// not wait.
     ///
     /// # Errors
-    /// The first fault, [`Fault::PeerDead`] among them.
+    /// The first fault of an operation, or [`Fault::PeerDead`].
     // spec: FLUSH-1, FLUSH-2, ORD-9
     pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.connection(peer)?;
@@ -292,7 +299,7 @@ impl Port {
         }
     }
 
-    /// Whether everything posted to a peer has ended. Does not block.
+    /// Whether everything posted to a peer has completed. Does not block.
     pub fn is_flushed(&self, peer: PeerId) -> bool {
         self.connection(peer).map_or(true, |connection| connection.executor.is_idle())
     }
@@ -328,7 +335,7 @@ impl Port {
         }
     }
 
-    /// Checks an operation against the capability's handle, and hands it to the executor.
+    /// Checks an operation against the capability's handle, and passes it to the executor.
     // spec: ERR-3, CAP-5, CAP-6
     #[inline(always)]
     pub(crate) fn post(
@@ -377,7 +384,8 @@ impl Port {
         }
     }
 
-    /// Raises what an ended operation raises here, and keeps its fault for the next flush.
+    /// Raises the requester notification of a completed operation, and keeps its fault for the next
+    /// flush.
     // spec: NOTI-2, FLUSH-2
     #[inline(never)]
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
@@ -410,7 +418,7 @@ fn command(action: Action, claim: Claim, options: PostOptions) -> Command {
     Command { action, classes, tag, value, claim }
 }
 
-/// Rows lie within the local buffer, and do not overlap where they land.
+/// Checks that rows lie within the local buffer, and do not overlap in the destination.
 // spec: STR-2, STR-3
 fn check_rows(shape: &Shape, landing_stride: u64, len: u64) -> Result<(), Fault> {
     if shape.rows > 1 && landing_stride < shape.row_len {

@@ -1,8 +1,8 @@
-//! What an operation may be told, and what it can be given as its local buffer.
+//! Options of operations, and their local buffers.
 use crate::mem::region::Region;
 use ayre_proto::notify::Classes;
 
-/// Choices of one operation: which notifications it raises and what they say.
+/// Options of one operation: the notifications that it raises, their tag and their value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostOptions {
     pub(crate) classes: Classes,
@@ -16,34 +16,34 @@ impl PostOptions {
         Self { classes: Classes::empty(), tag: 0, value: 0 }
     }
 
-    /// Raises these classes; those that do not apply to the operation are ignored.
+    /// Raises notifications of these classes; those that do not apply to the operation are ignored.
     pub const fn notify(mut self, classes: Classes) -> Self {
         self.classes = self.classes.union(classes);
         self
     }
 
-    /// Raises a requester notification: here, once the operation has ended.
+    /// Raises a requester notification: at this port, when the operation has completed.
     pub const fn requester(self) -> Self {
         self.notify(Classes::REQUESTER)
     }
 
-    /// Raises a completer notification: where the data lands.
+    /// Raises a completer notification: at the port where the data lands.
     pub const fn completer(self) -> Self {
         self.notify(Classes::COMPLETER)
     }
 
-    /// Raises a responder notification: where data was read.
+    /// Raises a responder notification: at the port where data was read.
     pub const fn responder(self) -> Self {
         self.notify(Classes::RESPONDER)
     }
 
-    /// The tag of its notifications.
+    /// Sets the tag of the notifications.
     pub const fn tag(mut self, tag: u32) -> Self {
         self.tag = tag;
         self
     }
 
-    /// The value of its notifications.
+    /// Sets the value of the notifications.
     pub const fn value(mut self, value: u64) -> Self {
         self.value = value;
         self
@@ -56,7 +56,7 @@ impl Default for PostOptions {
     }
 }
 
-/// Part of a region of this port, as an operation's local buffer.
+/// A part of a region of this port, as the local buffer of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalSlice<'a> {
     pub(crate) region: &'a Region,
@@ -65,11 +65,11 @@ pub struct LocalSlice<'a> {
 }
 
 impl Region {
-    /// Part of the region as a local buffer: data goes from region to region without a copy in
-    /// between.
+    /// A part of the region as a local buffer. Data is copied from region to region without an
+    /// intermediate copy.
     ///
     /// # Panics
-    /// If the range leaves the region.
+    /// Panics if the range exceeds the region.
     pub fn slice(&self, range: std::ops::Range<usize>) -> LocalSlice<'_> {
         let fits = range.start <= range.end && range.end <= self.len();
         assert!(fits, "{range:?} leaves a region of {} bytes", self.len());
@@ -81,21 +81,21 @@ impl Region {
     }
 }
 
-/// Where a put takes its data.
+/// The source of a put's data.
 #[derive(Clone, Copy, Debug)]
 pub enum PutSource<'a> {
-    /// Private memory.
+    /// Private memory of the program.
     Bytes(&'a [u8]),
     /// Registered memory.
     Region(LocalSlice<'a>),
 }
 
-/// Where a get leaves its data.
+/// The destination of a get's data.
 #[derive(Debug)]
 pub enum GetDestination<'a> {
-    /// Private memory: the call returns when the data is there.
+    /// Private memory of the program: the call returns when the data is there.
     Bytes(&'a mut [u8]),
-    /// Registered memory: the call does not wait.
+    /// Registered memory: the call does not wait for the data.
     Region(LocalSlice<'a>),
 }
 

@@ -1,4 +1,4 @@
-//! The peers of a port: its connections by number, and which of them have gone.
+//! The peers of a port: its connections by number, and the deaths to report.
 //!
 //! ```text
 //!            add              end                 remove
@@ -14,16 +14,16 @@ use ayre_proto::units::PeerId;
 /// A port's connections.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    /// By peer number.
+    /// The connections by peer number.
     slots: Vec<Option<Connection>>,
-    /// Whose death no wait has reported yet; each number stands here once at most.
+    /// Peers whose death no wait has reported yet; each number is here at most once.
     died: Vec<PeerId>,
-    /// Connections that have begun or ended, however.
+    /// The number of connections that have begun or ended.
     changes: u64,
 }
 
 impl Peers {
-    /// Numbers that peers have had so far: every index is below.
+    /// The number of slots: every peer's number is below.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         self.slots.len()
@@ -53,7 +53,7 @@ impl Peers {
         self.at_mut(peer.index()).ok_or(Fault::ForeignHandle)
     }
 
-    /// In ascending order, those that have ended included.
+    /// All connections in ascending order, also those that have ended.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> + Clone {
         self.slots.iter().flatten()
     }
@@ -62,19 +62,19 @@ impl Peers {
         self.slots.iter_mut().flatten()
     }
 
-    /// Those that have not ended.
+    /// The connections that have not ended.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Connection> + Clone {
         self.iter().filter(|connection| connection.ended.is_none())
     }
 
-    /// How often a connection has begun or ended: another count than the last one says that it is
-    /// time to look at all of them.
+    /// The number of connections that have begun or ended. If it has changed since the last call,
+    /// all connections should be looked at.
     #[inline(always)]
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A connection begins. One of the same number that has ended goes, with the news of it.
+    /// Adds a connection. Removes one of the same number that has ended, with its report.
     pub(crate) fn add(&mut self, connection: Connection) {
         let index = connection.peer.index();
         debug_assert!(connection.ended.is_none(), "it begins");
@@ -88,14 +88,14 @@ impl Peers {
         self.check();
     }
 
-    /// What holds between the steps.
+    /// Checks the invariants between the steps.
     fn check(&self) {
         debug_assert!(self.slots.len() <= PEERS_MAX, "a number is below the limit");
         debug_assert!(self.died.len() <= self.slots.len(), "each number dies once at most");
         debug_assert!(self.changes >= self.iter().count() as u64, "each of those here has begun");
     }
 
-    /// Nothing goes out to a peer any more, for this reason. None where the connection had ended.
+    /// Ends a connection with this reason. None where it had ended before.
     pub(crate) fn end(&mut self, peer: PeerId, why: Fault) -> Option<&mut Connection> {
         let connection = self.slots.get_mut(peer.index())?.as_mut()?;
         if connection.ended.is_some() {
@@ -107,7 +107,7 @@ impl Peers {
         Some(connection)
     }
 
-    /// Gives up the slot of a connection that has ended.
+    /// Removes a connection that has ended.
     pub(crate) fn remove(&mut self, peer: PeerId) -> Option<Connection> {
         let connection = self.slots.get_mut(peer.index())?.take()?;
         debug_assert!(connection.ended.is_some(), "a connection ends before it is forgotten");
@@ -115,7 +115,7 @@ impl Peers {
         Some(connection)
     }
 
-    /// The next wait reports that this peer has gone.
+    /// Has the next wait report the death of this peer.
     pub(crate) fn report_death(&mut self, peer: PeerId) {
         debug_assert!(!self.died.contains(&peer), "each death is reported once");
         debug_assert!(peer.index() < self.slots.len(), "who died was connected");
@@ -127,13 +127,13 @@ impl Peers {
         self.died.retain(|died| *died != peer);
     }
 
-    /// Whether a death is to be reported.
+    /// Whether there is a death to report.
     #[inline(always)]
     pub(crate) fn has_dead(&self) -> bool {
         !self.died.is_empty()
     }
 
-    /// The peer whose death is reported next.
+    /// Takes the next peer whose death is to be reported.
     pub(crate) fn next_dead(&mut self) -> Option<PeerId> {
         let peer = self.died.pop()?;
         let has_ended = self.at(peer.index()).is_none_or(|last| last.ended.is_some());

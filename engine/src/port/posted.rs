@@ -1,12 +1,12 @@
-//! What is said of an operation that was posted.
+//! The result of posting an operation.
 use ayre_proto::fault::Status;
 use ayre_proto::units::Ticket;
 
-/// What an executor says of an operation.
+/// The result of an operation from its executor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posted {
     pub(crate) ticket: Ticket,
-    /// How it ended, where the call waited for that.
+    /// The status of its completion, if the call has waited for that.
     pub(crate) status: Status,
     pub(crate) value: u64,
 }

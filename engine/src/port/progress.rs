@@ -1,4 +1,4 @@
-//! Progress: serving peers' commands, taking in answers, noticing who has died.
+//! Progress: serves peers' commands, takes in answers, and detects deaths.
 use super::connection::Connection;
 use crate::error::{Fault, SetupError};
 use crate::mem::page::Sleeper;
@@ -7,27 +7,27 @@ use crate::peer::packet::{Arrival, PacketKind};
 use crate::port::Port;
 use ayre_proto::units::PeerId;
 
-/// Polls between two looks at the control channels, which take a system call.
+/// The number of polls between two looks at the control channels, which take a system call.
 // spec: LIFE-10
 const POLLS_PER_CONTROL: u32 = 1 << 16;
 const _: () = assert!(POLLS_PER_CONTROL.is_power_of_two(), "the count of polls may go round");
-/// Packets of one peer that are taken in at a time: all that can wait.
+/// The most packets of one peer that are taken in at a time: all that a channel can hold.
 const PACKETS_PER_LOOK: usize = 512;
 const _: () = assert!(PACKETS_PER_LOOK > OFFERS_MAX, "all that may wait is taken at one look");
 
 impl Port {
-    /// Serves what all peers have asked for, takes in all answers, and notices deaths. Never
-    /// blocks. Other calls of the port make progress on their own, with some of the peers each
-    /// time; a program that computes for long and has mediated peers calls this now and then, or
-    /// starts an engine thread.
+    /// Serves the commands of all peers, takes in all answers, and detects deaths. Never blocks.
+    /// Other calls of the port also make progress, with some of the peers each time. A program that
+    /// computes for long and has mediated peers calls this now and then, or starts an engine
+    /// thread.
     // spec: PROG-3
     pub fn progress(&mut self) {
         self.progress_all();
         self.service_control();
     }
 
-    /// The share of one poll: progress with the peers where something came last and with one other
-    /// in turn. Takes no system call.
+    /// The progress of one poll: with the peers where something came last, and with one other in
+    /// turn. Takes no system call.
     // spec: PROG-4
     #[inline(always)]
     pub(crate) fn progress_lanes(&mut self) {
@@ -40,7 +40,8 @@ impl Port {
         }
     }
 
-    /// The same, but with this peer first: something is waited for that it has posted or answered.
+    /// The progress of one poll, with this peer first: the caller waits for something that it posts
+    /// or answers.
     pub(crate) fn progress_with(&mut self, peer: PeerId) {
         self.turns.expect_progress(peer);
         self.progress_lanes();
@@ -65,8 +66,8 @@ impl Port {
         }
     }
 
-    /// Peers of other hosts hear by the engine thread of lines that were given back, and some wait
-    /// for them: nobody else wakes it for that.
+    /// Wakes the engine thread to tell peers of other hosts of lines that were given back. Some may
+    /// wait for them, and nothing else wakes the thread for that.
     // spec: WIRE-3
     fn wake_for_room(&mut self) {
         let turn = self.turns.commands.turn(self.peers.count());
@@ -96,8 +97,8 @@ impl Port {
         }
     }
 
-    /// Progress with every peer, for whoever must not miss anything: it is about to sleep, or the
-    /// program asks for it. Returns whether anything was done.
+    /// Progress with every peer, before a sleep or when the program asks for it. Returns whether
+    /// anything was done.
     // spec: WAIT-3
     pub(crate) fn progress_all(&mut self) -> bool {
         if self.mediated == 0 {
@@ -105,7 +106,7 @@ impl Port {
         }
         let mut done = !self.engine.is_running() && self.pump_all();
         done |= !self.engine.is_running() && self.responder().serve_all();
-        // Whoever sleeps next has fenced, and whoever rings him has before.
+        // The sleeper has executed a fence, and so has a peer that rings it.
         done |= self.remote.has_mail();
         self.hear_news();
         for index in 0..self.peers.count() {
@@ -114,12 +115,12 @@ impl Port {
         done
     }
 
-    /// Takes in what a peer has answered, unless a call that waits for it does so itself.
+    /// Takes in the answers of a peer, unless a blocking call does so itself.
     fn take_answers_of(&mut self, index: usize) -> bool {
         self.awaited != Some(index) && self.take_answers(index, None)
     }
 
-    /// Takes over what the responder has raised and found.
+    /// Takes over the notifications and errors of the responder.
     pub(crate) fn hear_news(&mut self) {
         let malformed = self.exposed.responder().tell(&mut self.notes);
         self.end_malformed(malformed);
@@ -161,7 +162,7 @@ impl Port {
             }
             let peer = connection.peer;
             match take_packets(connection) {
-                // What it has answered, only the call that waits for it can take.
+                // Only the call that waits for its answers can take them.
                 Err(why) if self.awaited == Some(index) => self.awaited_ends = Some(why),
                 Err(why) => self.end_gone(peer, why),
                 Ok(()) => {}
@@ -169,11 +170,11 @@ impl Port {
         }
     }
 
-    /// All connections are the parent's, with which this process, its child, must not meddle; or
-    /// the program has closed what they are made of.
+    /// Ends all connections. They are the parent's, with which this child process must not
+    /// interfere, or the program has closed their descriptors.
     // spec: LIFE-35, LIFE-40
     fn end_all(&mut self, why: Fault) {
-        // What takes locks, which a thread of the parent's may have had, is not looked at again.
+        // Locks that a thread of the parent may have held are not taken again.
         self.mediated = 0;
         self.remote.end_uses();
         let living: Vec<_> = self.peers.living().map(|connection| connection.peer).collect();
@@ -186,7 +187,7 @@ impl Port {
     }
 
     /// # Errors
-    /// This process is a child of the one that has opened the port.
+    /// [`SetupError`] where this process is a child of the one that has opened the port.
     // spec: LIFE-35
     pub(crate) fn check_process(&self) -> Result<(), SetupError> {
         if self.sleep.is_inherited() {
@@ -196,8 +197,8 @@ impl Port {
         Ok(())
     }
 
-    /// Ends the connection of a peer that has gone, or that says what none says. What it has
-    /// executed has not faulted.
+    /// Ends the connection of a peer that has gone, or has sent something malformed. Operations
+    /// that it has executed have not faulted.
     pub(crate) fn end_gone(&mut self, peer: PeerId, why: Fault) {
         self.take_answers_of(peer.index());
         if why == Fault::Malformed {

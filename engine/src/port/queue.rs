@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A producer shares nothing with another one, so none can block, corrupt or slow another's
-//! records; one that dies in the middle of a record leaves no trace of it.
+//! records. A producer that dies in the middle of a record leaves no trace of that record.
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::Instead;
 use crate::mem::file::{Pages, memory_file, seal_seals};
@@ -24,7 +24,7 @@ use rustix::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A remote queue at its consumer.
+/// A remote queue, at its consumer.
 #[derive(Debug)]
 pub struct Queue {
     lines: u32,
@@ -36,12 +36,12 @@ pub struct Queue {
 #[derive(Debug)]
 struct Producer {
     peer: PeerId,
-    /// Which of the connections that its number has had.
+    /// The identity of the connection, among those that its number has had.
     connection: u64,
     lane: LaneReceiver,
 }
 
-/// A remote queue at one of its producers.
+/// A remote queue, at one of its producers.
 #[derive(Debug)]
 pub struct RemoteQueue {
     peer: PeerId,
@@ -49,31 +49,31 @@ pub struct RemoteQueue {
     lane: LaneSender,
 }
 
-/// What is known of a record taken from a queue; its bytes are in the consumer's buffer.
+/// The properties of a record taken from a queue; its bytes are in the consumer's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Who enqueued it.
+    /// The producer.
     pub source: PeerId,
-    /// Bytes.
+    /// The length in bytes.
     pub len: usize,
 }
 
 impl Queue {
-    /// Bytes of the longest queue.
+    /// The largest capacity of a queue in bytes.
     pub const CAPACITY_MAX: usize = LANE_LINES_MAX * LINE_PAYLOAD;
 
-    /// Longest record that it takes.
+    /// The length of the longest record that the queue takes, in bytes.
     pub fn record_max(&self) -> usize {
         record_max(self.lines)
     }
 
-    /// Peers that may enqueue.
+    /// The peers that may enqueue.
     pub fn producers(&self) -> impl Iterator<Item = PeerId> {
         self.producers.iter().map(|producer| producer.peer)
     }
 
-    /// Turns begin anew, for the numbers by which the others have theirs may have changed: so as
-    /// many turns as there are producers always reach each of them.
+    /// Removes producers, and begins the turns anew: the indices of the others may have changed. So
+    /// one turn for each producer always reaches all of them.
     fn keep(&mut self, stays: impl FnMut(&Producer) -> bool) {
         self.producers.retain(stays);
         self.rota = PollOrder::default();
@@ -86,19 +86,19 @@ impl RemoteQueue {
         self.peer
     }
 
-    /// Longest record that it takes.
+    /// The length of the longest record that the queue takes, in bytes.
     pub fn record_max(&self) -> usize {
         self.lane.capacity() / 2
     }
 }
 
 impl Port {
-    /// Makes a queue that holds at least `capacity` bytes of records for each producer; a record
-    /// takes a multiple of 56 bytes. The longest one has half the capacity, that rounded up to a
-    /// multiple of 56 and 1344 at least: [`Queue::record_max`].
+    /// Creates a queue with at least `capacity` bytes for the records of each producer. A record
+    /// takes a multiple of 56 bytes. The longest record ([`Queue::record_max`]) has half the
+    /// capacity, rounded up to a multiple of 56, and at least 1344 bytes.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a capacity of none or of more than [`Queue::CAPACITY_MAX`].
+    /// [`SetupError::Invalid`] for a capacity of 0 or of more than [`Queue::CAPACITY_MAX`].
     // spec: QUE-1
     pub fn create_queue(&mut self, capacity: usize) -> Result<Queue, SetupError> {
         if !(1..=Queue::CAPACITY_MAX).contains(&capacity) {
@@ -113,10 +113,10 @@ impl Port {
         Ok(Queue { lines, producers: Vec::new(), rota: PollOrder::default(), port: self.identity })
     }
 
-    /// Lets a peer enqueue, under a name; the peer takes it with [`Port::accept_queue`].
+    /// Lets a peer enqueue, under a name; the peer accepts the queue with [`Port::accept_queue`].
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] where the peer is a producer already or the queue is another
+    /// [`SetupError::Invalid`] where the peer is a producer already, or the queue is another
     /// port's; [`SetupError::PeerLeft`]; [`SetupError::Os`].
     // spec: QUE-1, QUE-2
     pub fn share_queue(
@@ -129,7 +129,7 @@ impl Port {
             return Err(SetupError::invalid("the queue belongs to another port"));
         }
         let connection = self.connection(peer).map_or(0, |connection| connection.identity);
-        // What an earlier one of this number has enqueued can still be taken.
+        // Records of an earlier peer of this number can still be taken.
         queue.keep(|it| it.peer != peer || it.connection == connection || it.lane.peek().is_some());
         if queue.producers.iter().any(|it| it.peer == peer && it.connection == connection) {
             let peer = peer.index();
@@ -148,7 +148,8 @@ impl Port {
         Ok(())
     }
 
-    /// Takes a queue that `peer` shares under `name`, waiting for it.
+    /// Accepts a queue that `peer` shares under `name`. Blocks until it arrives, at most for the
+    /// set-up time.
     ///
     /// # Errors
     /// As [`Port::accept_region`].
@@ -164,7 +165,7 @@ impl Port {
         Ok(queue)
     }
 
-    /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
+    /// Withdraws a peer's right to enqueue. Its records that were not taken are discarded.
     // spec: QUE-10
     pub fn remove_producer(&mut self, queue: &mut Queue, peer: PeerId) {
         queue.keep(|producer| producer.peer != peer);
@@ -174,7 +175,7 @@ impl Port {
     /// returns. Records of one producer are taken in the order in which they were enqueued.
     ///
     /// # Errors
-    /// [`Busy::QueueFull`] with nothing done; [`Fault::TooLong`]; [`Fault::PeerDead`],
+    /// [`Busy::QueueFull`] without effect; [`Fault::TooLong`]; [`Fault::PeerDead`],
     /// [`Fault::ForeignHandle`].
     // spec: QUE-3, QUE-4, QUE-10
     #[inline(always)]
@@ -191,7 +192,7 @@ impl Port {
         self.enqueue_any(queue, record)
     }
 
-    /// Records of any length.
+    /// Appends records of any length.
     #[inline(never)]
     fn enqueue_any(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
         let connection = self.connection_mut(queue.peer)?;
@@ -210,11 +211,11 @@ impl Port {
         Ok(())
     }
 
-    /// Takes the next record of any producer, if there is one, into the front of `into`. Never
-    /// blocks; looks at the producer of the last record and at one other in turn.
+    /// Takes the next record of any producer, if there is one, into the front of `into`. Polls the
+    /// producer of the last record and one other in turn. Never blocks.
     ///
     /// # Errors
-    /// [`ReceiveError::TooLong`]: the record stays, and comes again with a larger buffer.
+    /// [`ReceiveError::TooLong`]: the record stays, and a call with a longer buffer gets it.
     // spec: QUE-5, QUE-6, ORD-6
     #[inline(always)]
     pub fn dequeue(
@@ -240,11 +241,11 @@ impl Port {
         Ok(None)
     }
 
-    /// Waits for the next record, at most for `timeout`; sleeps where it takes long.
+    /// Takes the next record. Blocks for at most `timeout`; sleeps in a long wait.
     ///
     /// # Errors
     /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
-    /// each peer that died.
+    /// each peer that has died.
     // spec: QUE-7
     pub fn dequeue_wait(
         &mut self,
@@ -256,8 +257,8 @@ impl Port {
         self.wait_or_died(deadline, 1, |port| port.dequeue_any(queue, into).transpose())
     }
 
-    /// Gives each producer its turn. Once more where a bad record has removed one: those behind it
-    /// have moved, and one that has enqueued must not be missed by whoever is about to sleep.
+    /// Gives each producer its turn. Repeats that if a bad record has removed one: the indices of
+    /// those behind it have changed, and no record may be missed before a sleep.
     fn dequeue_any(
         &mut self,
         queue: &mut Queue,
@@ -292,7 +293,7 @@ impl Port {
         }
     }
 
-    /// Records of any length.
+    /// Takes records of any length.
     // spec: QUE-8, ERR-6
     #[inline(never)]
     fn take_any_record(
@@ -316,7 +317,7 @@ impl Port {
     }
 }
 
-/// A record that no correct producer could have enqueued would never be taken.
+/// Refuses a record that no correct producer enqueues: it could never be taken.
 fn checked(record: Result<Status, Malformed>, most: usize) -> Result<(Status, usize), Malformed> {
     let status = record?;
     Ok((status, message::record_of(&status, most)?))
@@ -344,7 +345,7 @@ mod tests {
         std::env::temp_dir().join(format!("ayre-crowd-{}-{number}", std::process::id()))
     }
 
-    /// A port with a queue of so many producers.
+    /// A port with a queue of this number of producers.
     fn crowd(count: u16) -> (Port, Vec<(Port, RemoteQueue)>, Queue) {
         let path = socket_path();
         let open = |number| Port::open(Config::new().number(number).spin(Spin::SHARED)).unwrap();
@@ -364,7 +365,7 @@ mod tests {
         (port, producers, queue)
     }
 
-    /// Polls of the lanes in a wait that ends at once.
+    /// The number of lane polls in a wait that ends at once.
     fn polls(count: u16) -> u32 {
         let (mut port, _producers, mut queue) = crowd(count);
         let before = port.polls;

@@ -1,4 +1,4 @@
-//! Memory that the program keeps, by its address.
+//! Registration of memory by its address.
 use super::Port;
 use crate::error::SetupError;
 use crate::mem::map::Mapping;
@@ -6,14 +6,15 @@ use crate::mem::region::Region;
 use std::ptr::NonNull;
 
 impl Port {
-    /// Registers `len` bytes at `base`, memory that the program keeps, for mediated peers.
+    /// Registers `len` bytes at `base`, memory that the program keeps, for peers of mediated
+    /// connections.
     ///
     /// # Errors
     /// As [`Port::register`]; [`SetupError::Invalid`] where `base` is not a multiple of eight.
     ///
     /// # Safety
-    /// The memory must stay valid for reads and writes until it was deregistered and the region
-    /// and all its clones are gone, and no Rust reference may be used to access it meanwhile.
+    /// The memory must stay valid for reads and writes until the region is deregistered and all its
+    /// clones are dropped. No Rust reference may be used to access it meanwhile.
     // spec: REG-5
     pub unsafe fn register_raw(
         &mut self,

@@ -1,4 +1,5 @@
-//! The port's way to other hosts: its wire, once it is open to them, and what looks after that.
+//! The port's connection to other hosts: its wire, once it is open to them, and the threads that
+//! serve it.
 use crate::error::{AddressAttempt, CHECK, SetupError};
 use crate::link::callee::Names;
 use crate::link::links::Arrived;
@@ -9,23 +10,23 @@ use ayre_proto::units::PeerId;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
-/// A port's wire, which other threads use as well.
+/// A port's wire, which other threads use, too.
 pub(crate) type SharedWire = Arc<OnceLock<Mutex<Wire>>>;
 
-/// What a port has to do with other hosts.
+/// The port's state concerning other hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Remote {
     wire: SharedWire,
-    /// Pumps the wire while the program does not.
-    keeper: Option<ProgressThread>,
-    /// Wakes an endpoint that rests.
+    /// Serves the wire while the program does not.
+    progress_thread: Option<ProgressThread>,
+    /// Wakes an endpoint that sleeps.
     alarm: Option<Alarm>,
-    /// Whether any of its connections has something to take on its control channel.
+    /// Whether any connection has mail on its control channel.
     any_mail: Arc<AtomicBool>,
-    /// What polls look at the wire for: connections and calls of endpoints; of another port, that
-    /// it is open to other hosts.
+    /// The number of uses of the wire, without which polls do not look at it. For endpoints these
+    /// are connections and calls; for other ports, being open to other hosts.
     uses: usize,
-    /// Whether the wire has brought anything since this was cleared.
+    /// Whether anything has come over the wire since this was cleared.
     has_come: bool,
 }
 
@@ -34,16 +35,16 @@ impl Remote {
         self.wire.get().is_some()
     }
 
-    /// The wire, locked; none before the port is open to other hosts.
+    /// The wire, locked; None before the port is open to other hosts.
     #[inline]
     pub(crate) fn wire(&self) -> Option<MutexGuard<'_, Wire>> {
         self.wire.get().map(lock)
     }
 
-    /// The wire, for a caller that cannot do without.
+    /// The wire, for a caller that requires it.
     ///
     /// # Errors
-    /// The port is not open to other hosts.
+    /// [`SetupError::Invalid`] where the port is not open to other hosts.
     pub(super) fn opened(&self) -> Result<MutexGuard<'_, Wire>, SetupError> {
         self.wire().ok_or(NOT_OPEN)
     }
@@ -56,18 +57,21 @@ impl Remote {
         &self.any_mail
     }
 
-    /// The port is open to other hosts from here on.
-    pub(super) fn open(&mut self, wire: Wire, keeper: ProgressThread) {
-        debug_assert!(self.keeper.is_none(), "it opens once");
-        self.keeper = Some(keeper);
+    /// Opens the port to other hosts.
+    pub(super) fn open(&mut self, wire: Wire, progress_thread: ProgressThread) {
+        debug_assert!(self.progress_thread.is_none(), "it opens once");
+        self.progress_thread = Some(progress_thread);
         let set = self.wire.set(wire.into());
         debug_assert!(set.is_ok(), "there was none");
     }
 
     pub(super) fn close(&mut self) {
-        debug_assert!(self.keeper.is_none() || self.is_open(), "a keeper has a wire to look after");
-        if let Some(keeper) = self.keeper.take() {
-            keeper.stop();
+        debug_assert!(
+            self.progress_thread.is_none() || self.is_open(),
+            "a progress_thread has a wire to look after"
+        );
+        if let Some(progress_thread) = self.progress_thread.take() {
+            progress_thread.stop();
         }
     }
 
@@ -77,7 +81,7 @@ impl Remote {
         self.alarm = Some(alarm);
     }
 
-    /// False where there is none.
+    /// Sets the time of the alarm. False where there is no alarm.
     pub(super) fn set_alarm(&mut self, at: Option<Instant>) -> bool {
         self.alarm.as_mut().map(|alarm| alarm.set(at)).is_some()
     }
@@ -98,7 +102,7 @@ impl Remote {
         self.uses -= 1;
     }
 
-    /// Nothing is looked at any more.
+    /// Ends all uses of the wire.
     pub(super) fn end_uses(&mut self) {
         self.uses = 0;
     }
@@ -116,64 +120,66 @@ impl Remote {
         self.has_come = false;
     }
 
-    /// Whether something of another host waits for [`super::Port::service_control`].
+    /// Whether there is mail of another host for [`super::Port::service_control`].
     pub(crate) fn has_mail(&self) -> bool {
         // Relaxed: each mailbox has a lock of its own.
         self.any_mail.load(Ordering::Relaxed)
     }
 
-    /// Whether something waits there, which is looked at from here on.
+    /// Whether there is mail, and clears that.
     pub(super) fn take_mail(&self) -> bool {
-        // Relaxed: as above.
+        // Relaxed: each mailbox has a lock of its own.
         self.any_mail.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether others find this port at any one of its addresses, which are no paths then.
+    /// Whether the port may be found at any one of its addresses; then they are not paths of a
+    /// link.
     pub(crate) fn is_at_any(&self) -> bool {
         self.wire().is_some_and(|wire| wire.is_at_any())
     }
 
-    /// A link that is no more has not; its port hears of that.
+    /// Whether a resync is complete. A link that has ended is not resynced; its port learns of the
+    /// end.
     pub(super) fn has_resynced(&self, peer: PeerId) -> bool {
         self.wire().is_some_and(|mut wire| wire.links().is_resyncing(peer) == Some(false))
     }
 
-    /// A link that somebody else has opened.
+    /// Takes the next link that a peer has opened.
     pub(crate) fn next_link(&self) -> Option<Arrived> {
         self.wire()?.links().take_accepted()
     }
 
-    /// A link that is not wanted.
+    /// Refuses a link.
     pub(crate) fn turn_away(&self, arrived: &Arrived) {
         if let Some(mut wire) = self.wire() {
             wire.links().turn_away(arrived);
         }
     }
 
-    /// Only these endpoints may open links from here on, or all.
+    /// From now on, only these endpoints may open links; None lets all do so.
     pub(crate) fn let_in_only(&self, known: Option<Box<dyn Names>>) {
         if let Some(mut wire) = self.wire() {
             wire.links().let_in_only(known);
         }
     }
 
-    /// Notes for reports why a peer of this host is reached by a link.
+    /// Records for reports why a peer of this host is reached over a link.
     pub(crate) fn note_detour(&self, peer: PeerId, why: &str) {
         if let Some(mut wire) = self.wire() {
             wire.links().note_detour(peer, why);
         }
     }
 
-    /// Whom this port could not let in while it accepted, and why, if there was somebody: what to
-    /// say in place of that nobody came.
+    /// The last peer that this port refused while it accepted, with the reason: a better error than
+    /// a timeout.
     // spec: OPEN-27
     pub(super) fn turned_away(&self) -> Option<SetupError> {
         let (at, why) = self.wire()?.turned_away()?;
         why.rejection(at)
     }
 
-    /// The peers of other hosts that this port asks for a link and that have not answered, and what
-    /// came of each address, in words; none where there are none.
+    /// The peers of other hosts that have not answered a request for a link, and the outcome at
+    /// each address, in words. None where there are no such peers.
     // spec: OPEN-32
     #[cold]
     pub(crate) fn unanswered(&self) -> Option<String> {

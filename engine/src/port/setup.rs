@@ -1,4 +1,4 @@
-//! How ports find each other and agree on a connection.
+//! How two ports meet on a host and agree on a connection.
 //!
 //! ```text
 //!   connecting port                         accepting port
@@ -8,22 +8,22 @@
 //!                                           fds: page, connection file
 //! ```
 //!
-//! The connection file is made by the accepting port; its first direction is that port's outgoing
-//! one. A connection is direct only where both ends want it so. Who is not let in hears a Refuse
-//! instead of a Welcome, with the reason.
+//! The accepting port makes the connection file; the file's first direction is that port's outgoing
+//! one. A connection is direct only where both ports choose that. A caller that is not admitted
+//! gets a Refuse with the reason in place of a Welcome.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `doors.rs` | listener and callers of a port |
-//! | `greeting.rs` | what both say |
-//! | `listener.rs` | where callers knock |
-//! | `users.rs` | whose processes connect |
-mod doors;
+//! | `accept_queue.rs` | listener and callers of a port |
+//! | `greeting.rs` | the packets of both sides |
+//! | `listener.rs` | the sockets that accept callers |
+//! | `users.rs` | the users whose processes may connect |
+mod accept_queue;
 mod greeting;
 mod listener;
 mod users;
 
-pub(crate) use doors::{CALLERS_MAX, Caller, Doors, TIME_TO_SPEAK};
+pub(crate) use accept_queue::{AcceptQueue, CALLERS_MAX, Caller, TIME_TO_SPEAK};
 pub(crate) use greeting::{Hello, hear_hello};
 pub(crate) use listener::{Listener, PREFIX, answers};
 
@@ -52,8 +52,8 @@ use crate::target::Served;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
-use greeting::{Half, OF_NUMBER, Says, expect, refusal_of, refuse, wrong_descriptors};
-use listener::{BACKLOG, Knock, control_socket, knock, socket_address};
+use greeting::{Half, OF_NUMBER, SideSpecific, expect, refusal_of, refuse, wrong_descriptors};
+use listener::{BACKLOG, ConnectAttempt, control_socket, socket_address, try_connect};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, connect, sockopt};
@@ -62,36 +62,37 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use users::check_credentials;
 
-/// Between two calls of one who was not let in, or found no room.
+/// The time between two calls of a peer that was refused, or found no room.
 pub(crate) const BETWEEN_CALLS: Duration = Duration::from_millis(1);
-/// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
+/// Steps of accepting after its time is over: one connection and one packet of each caller that can
+/// be waiting then.
 const LATE_MAX: usize = 2 * (BACKLOG as usize + 1) + CALLERS_MAX;
 
 impl Port {
-    /// Takes connections at a Unix socket of this path; [`Port::accept`] completes each. A socket
-    /// that a killed process has left there is replaced.
+    /// Listens at a Unix socket of this path; [`Port::accept`] completes each connection. Replaces
+    /// a socket that a killed process has left there.
     ///
     /// # Errors
-    /// [`SetupError::InUse`] where another process listens there, or what is there is no socket;
+    /// [`SetupError::InUse`] where another process listens there, or the file there is no socket;
     /// [`SetupError::Os`] where the path cannot be bound.
     // spec: LIFE-6, LIFE-33
     pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
         self.check_process()?;
-        self.doors.open(Listener::at_path(path.as_ref())?);
+        self.accept_queue.open(Listener::at_path(path.as_ref())?);
         Ok(())
     }
 
-    /// Completes the next connection that a peer has begun, waiting for one. Strangers that say
-    /// something else, or nothing, are turned away and harm nobody; those that keep coming do not
-    /// make it wait longer.
+    /// Accepts the next connection that a peer has begun. Blocks until there is one, at most for
+    /// the set-up time. Callers that send something else, or nothing, are refused, and do not delay
+    /// other callers or the end of the wait.
     ///
     /// # Errors
-    /// [`SetupError::TimedOut`]; [`SetupError::Os`] where the system refuses this port what a
-    /// connection takes: the caller is turned away, and is not to blame.
+    /// [`SetupError::TimedOut`] where nobody has connected; [`SetupError::Os`] where the system
+    /// refuses this port a resource that a connection needs. The caller is then refused, too.
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         self.check_process()?;
-        if !self.doors.are_open() && !self.remote.is_open() {
+        if !self.accept_queue.is_listening() && !self.remote.is_open() {
             return Err(SetupError::invalid("accept comes after listen or open_net"));
         }
         let accepted = self.accept_next(false);
@@ -102,8 +103,8 @@ impl Port {
         })
     }
 
-    /// The same for a rank that waits for another one: a rank of another version does not become
-    /// one of this version, so that ends the waiting.
+    /// Accepts the next rank for a rank that waits for another one. A rank of another version ends
+    /// the wait: it cannot become one of this version.
     // spec: LIFE-27
     pub(crate) fn accept_rank(&mut self) -> Result<PeerId, SetupError> {
         let accepted = self.accept_next(true);
@@ -113,7 +114,7 @@ impl Port {
 
     fn accept_next(&mut self, is_rank: bool) -> Result<PeerId, SetupError> {
         let deadline = self.clock.within(self.config.setup_timeout);
-        // The numbers of those that have gone are free for links as well.
+        // The numbers of peers that have gone are free for links as well.
         self.service_control();
         let (mut late, mut changes) = (0, None);
         while late < LATE_MAX {
@@ -128,10 +129,11 @@ impl Port {
                     Err(_) => self.count_malformed(),
                 },
                 Ready::Caller(index) => {
-                    let caller = self.doors.take_caller(index);
+                    let caller = self.accept_queue.take_caller(index);
                     match self.welcome(caller) {
                         Ok(peer) => return Ok(peer),
-                        // Of welcoming, only what the system refuses us.
+                        // An error of welcoming counts only if the system refuses this port
+                        // something.
                         Err(error @ SetupError::Os { .. }) => return Err(error),
                         Err(SetupError::Version { peer, theirs, ours }) if is_rank => {
                             let peer = peer.replace(OF_NUMBER, "rank ");
@@ -145,8 +147,8 @@ impl Port {
         Err(SetupError::timed_out("a peer"))
     }
 
-    /// Waits until a new caller knocks or a known one has said something or left, until the port
-    /// has other things to do, or until `deadline`.
+    /// Waits until a new caller connects, a known one has sent something or left, the port has
+    /// other work, or `deadline` has passed.
     fn next_ready(
         &self,
         deadline: Option<Instant>,
@@ -155,12 +157,12 @@ impl Port {
         if let Some(arrived) = self.remote.next_link() {
             return Ok(Some(Ready::Link(arrived)));
         }
-        let callers = self.doors.callers();
+        let callers = self.accept_queue.callers();
         let count = callers.len();
         let own = self.sleep.as_fd();
-        let full = self.doors.full_until().filter(|_| is_rank);
+        let full = self.accept_queue.full_until().filter(|_| is_rank);
         let full = full.filter(|until| !self.clock.is_over(*until));
-        let listening = self.doors.sockets().filter(|_| full.is_none());
+        let listening = self.accept_queue.sockets().filter(|_| full.is_none());
         let watched: Vec<_> = callers.chain(listening).chain([own]).collect();
         let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         poll_until(
@@ -175,17 +177,17 @@ impl Port {
         }))
     }
 
-    /// Somebody who knocks now, if anybody does and is of those who may.
+    /// Accepts a caller, if there is one whose user may connect.
     // spec: LIFE-7, LIFE-27
     pub(crate) fn next_caller(&mut self) -> Result<Option<Descriptor>, SetupError> {
-        let sockets: Vec<_> = self.doors.sockets().collect();
-        let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        poll_until(&mut knocks, clock::at_once())?;
-        let Some(knock) = knocks.iter().position(|fd| !fd.revents().is_empty()) else {
+        let sockets: Vec<_> = self.accept_queue.sockets().collect();
+        let mut polled: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        poll_until(&mut polled, clock::at_once())?;
+        let Some(ready) = polled.iter().position(|fd| !fd.revents().is_empty()) else {
             return Ok(None);
         };
-        let Some(listener) = self.doors.listener() else { return Ok(None) };
-        let (socket, short) = listener.accept(knock).map_err(SetupError::os("accept"))?;
+        let Some(listener) = self.accept_queue.listener() else { return Ok(None) };
+        let (socket, short) = listener.accept(ready).map_err(SetupError::os("accept"))?;
         if let Some(errno) = short {
             turn_away(socket, SetupError::Os { call: "accept", errno });
             listener.has_turned_away();
@@ -195,35 +197,37 @@ impl Port {
             Ok(()) => Ok(Some(socket)),
             Err(error) => {
                 turn_away(socket, error);
-                self.count_stranger();
+                self.count_refused_user();
                 Ok(None)
             }
         }
     }
 
-    /// Listens at a name, for those who call by it.
+    /// Listens at a name, for peers that call by name.
     pub(crate) fn listen_at(&mut self, name: &str) -> Result<(), SetupError> {
         let listener = Listener::at_name(name)?;
         for socket in listener.sockets() {
             self.sleep.watch(socket)?;
         }
-        self.doors.open(listener);
+        self.accept_queue.open(listener);
         Ok(())
     }
 
-    /// Lets a new caller speak.
+    /// Accepts a new caller, which may then send its Hello.
     fn let_in(&mut self) -> Result<(), SetupError> {
         if let Some(caller) = self.next_caller()? {
-            self.doors.admit(Caller { socket: caller, until: self.clock.within(TIME_TO_SPEAK) });
+            self.accept_queue
+                .admit(Caller { socket: caller, until: self.clock.within(TIME_TO_SPEAK) });
         }
         Ok(())
     }
 
-    /// Connects to the port that listens at `path`, waiting until it accepts.
+    /// Connects to the port that listens at `path`. Blocks until it accepts, at most for the set-up
+    /// time.
     ///
     /// # Errors
     /// As [`Port::accept`]; [`SetupError::Refused`], [`SetupError::Rejected`] and
-    /// [`SetupError::Version`] where one of the two does not want the connection.
+    /// [`SetupError::Version`] where one of the two refuses the connection.
     // spec: LIFE-6, LIFE-27
     pub fn connect(&mut self, path: impl AsRef<Path>) -> Result<PeerId, SetupError> {
         let path = path.as_ref();
@@ -231,7 +235,8 @@ impl Port {
         connected.map_err(|error| error.of(path.display().to_string()))
     }
 
-    /// Connects this port to itself: the simplest connection, where both ends are one.
+    /// Connects this port to itself: the simplest connection, in which both sides are one port.
+    /// Does not block.
     ///
     /// # Errors
     /// As [`Port::accept`].
@@ -247,8 +252,8 @@ impl Port {
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
         let peer = self.add(Agreement::here(self.id, (mode, link), (out, inward)))?;
-        // Not before: where there is a loopback already, it lives by the end that stands here.
-        self.doors.keep_loopback(other);
+        // Only now: where there is a loopback already, it depends on the descriptor stored there.
+        self.accept_queue.keep_loopback(other);
         Ok(peer)
     }
 
@@ -267,7 +272,7 @@ impl Port {
         Ok((first, second))
     }
 
-    /// Sends the Hello; the peer's answer is taken by [`Port::finish_connect`].
+    /// Sends the Hello; [`Port::finish_connect`] takes the peer's answer.
     pub(crate) fn begin_connect(&mut self, path: &Path) -> Result<Begun, SetupError> {
         self.begin_connect_at(&socket_address(path)?)
     }
@@ -282,19 +287,19 @@ impl Port {
         self.greet(socket)
     }
 
-    /// Sends the Hello to who listens at a name; never waits.
+    /// Sends the Hello to the listener of a name; never waits.
     // spec: LIFE-31
     pub(crate) fn begin_call_here(&mut self, name: &str) -> Result<Called, SetupError> {
-        let socket = match knock(name)? {
-            Knock::Called(socket) => socket,
-            Knock::Full => return Ok(Called::Full),
-            Knock::Nobody => return Ok(Called::Nobody),
+        let socket = match try_connect(name)? {
+            ConnectAttempt::Connected(socket) => socket,
+            ConnectAttempt::Full => return Ok(Called::Full),
+            ConnectAttempt::Nobody => return Ok(Called::Nobody),
         };
         check_credentials(socket.as_fd())?;
         self.greet(socket).map(Called::Begun)
     }
 
-    /// The same, for who waits for room among the callers.
+    /// Sends the Hello to the listener of a name; waits while its queue of callers is full.
     pub(crate) fn begin_connect_to(&mut self, name: &str) -> Result<Option<Begun>, SetupError> {
         let deadline = self.clock.within(self.config.setup_timeout);
         loop {
@@ -304,17 +309,17 @@ impl Port {
                 Called::Full if self.clock.is_over(deadline) => {
                     return Err(SetupError::timed_out("room among a rank's callers"));
                 }
-                // The system tells nobody of room.
+                // The system does not report when there is room.
                 Called::Full => self.let_go_by(BETWEEN_CALLS),
             }
         }
     }
 
     fn greet(&mut self, socket: Descriptor) -> Result<Begun, SetupError> {
-        let says = Says::Hello(self.config.name.unwrap_or_default());
+        let says = SideSpecific::Hello(self.config.name.unwrap_or_default());
         let half = self.half(self.config.mode, says);
         match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &[self.page.file()]) {
-            // One that refuses at once has said why before it closed.
+            // A peer that refuses at once has sent the reason before it closed.
             Ok(()) | Err(SetupError::PeerLeft { .. }) => Ok(Begun { socket }),
             Err(error) => Err(error),
         }
@@ -331,7 +336,7 @@ impl Port {
         self.welcomed(begun, packet)
     }
 
-    /// The other side has answered the Hello.
+    /// Completes a connection with the other side's answer to the Hello.
     pub(crate) fn welcomed(&mut self, begun: Begun, packet: Packet) -> Result<PeerId, SetupError> {
         let Begun { socket } = begun;
         let half = expect(&packet, PacketKind::Welcome)?;
@@ -340,7 +345,7 @@ impl Port {
         };
         self.look_after(&half);
         let number = self.number_of(&half)?;
-        let Says::Welcome(sizes) = half.says else {
+        let SideSpecific::Welcome(sizes) = half.says else {
             return Err(SetupError::Protocol("lane sizes"));
         };
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
@@ -354,8 +359,8 @@ impl Port {
         self.add(Agreement::here(number, (half.mode, link), (out, inward)))
     }
 
-    /// Answers a Hello that is there to be read. Fails with [`SetupError::Os`] only where the
-    /// system refuses us something; nothing that the caller does can bring that about.
+    /// Answers a Hello that can be read. Fails with [`SetupError::Os`] only where the system
+    /// refuses this port something, which a caller cannot cause.
     // spec: LIFE-8, LIFE-9
     fn welcome(&mut self, socket: Descriptor) -> Result<PeerId, SetupError> {
         let heard = hear_hello(socket.as_fd());
@@ -365,7 +370,7 @@ impl Port {
         }
     }
 
-    /// Makes the connection that a caller has asked for, or tells it why not.
+    /// Makes the connection that a caller has asked for, or refuses it with the reason.
     pub(crate) fn answer(
         &mut self,
         socket: Descriptor,
@@ -378,17 +383,17 @@ impl Port {
         }
     }
 
-    /// What a caller is to be given, if it is let in.
+    /// The terms for a caller, if it is admitted.
     fn terms(&self, hello: Hello) -> Result<Terms, SetupError> {
         let Hello { half: theirs, page } = hello;
-        // Whatever stands in the way of mapping it, the caller has chosen the file.
+        // The caller has chosen the file, so it is to blame for any failure to map it.
         let mapped = PeerPage::new(page.as_fd()).map_err(|error| match error {
             SetupError::Rejected { .. } => error,
             _ => SetupError::UnsafeFile,
         })?;
         check_alike(self.page.file(), page.as_fd())?;
         let number = self.number_of(&theirs)?;
-        let checked = self.doors.check(number).map_err(SetupError::rejected);
+        let checked = self.accept_queue.check(number).map_err(SetupError::rejected);
         checked.map_err(|error| error.of(format!("{OF_NUMBER}{}", number.0)))?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
@@ -401,9 +406,9 @@ impl Port {
         let Terms { number, mode, sizes, memory: (file, mapping), page, expedited } = terms;
         debug_assert_eq!(mapping.len(), sizes.file_len(), "the caller maps as much");
         let link = link(socket, page, Waker::Channel, expedited)?;
-        let ours = self.half(mode, Says::Welcome(sizes));
+        let ours = self.half(mode, SideSpecific::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
-        // What keeps the answer from the caller concerns nobody else.
+        // A failure to send the answer concerns this caller only.
         link.control
             .send(PacketKind::Welcome, ours.words(), &fds)
             .map_err(|_| SetupError::peer_left())?;
@@ -411,7 +416,7 @@ impl Port {
         self.add(Agreement::here(number, (mode, link), (out, inward)))
     }
 
-    fn half(&self, mode: Mode, says: Says) -> Half {
+    fn half(&self, mode: Mode, says: SideSpecific) -> Half {
         let number = self.config.name.is_none().then_some(self.id);
         Half { number, mode, expedited: expedited(), says }
     }
@@ -423,15 +428,15 @@ impl Port {
         LaneSizes::endpoint(self.config.ring.unwrap_or_else(LaneSizes::ring_here))
     }
 
-    /// Somebody comes with a number that another one has: that may have gone meanwhile.
+    /// Called when a caller has the number of a peer: checks whether that peer has gone meanwhile.
     fn look_after(&mut self, half: &Half) {
         if half.number.is_some_and(|number| self.is_alive(number)) {
             self.service_control();
         }
     }
 
-    /// The number that a peer has here: what it says, or the next one that is free. Endpoints keep
-    /// to themselves, for only they know what is in each other's lanes.
+    /// The number of a peer here: its own, or the next free one. Endpoints connect with endpoints
+    /// only, because only they understand the records in each other's lanes.
     fn number_of(&self, half: &Half) -> Result<PeerId, SetupError> {
         match (half.number, self.config.name) {
             (Some(number), None) => self.check_foreign_number(number).map(|()| number),
@@ -449,7 +454,7 @@ impl Port {
         Ok(PeerId(number as u16))
     }
 
-    /// Our own number names our loopback; a peer of that number would pass for it.
+    /// Refuses this port's own number, which names its loopback.
     pub(crate) fn check_foreign_number(&self, peer: PeerId) -> Result<(), SetupError> {
         if peer == self.id {
             return Err(SetupError::rejected(Refusal::Taken));
@@ -457,7 +462,7 @@ impl Port {
         self.check_number(peer)
     }
 
-    /// Numbers are the peers' choice; each is taken once at a time, and none is absurd.
+    /// Checks a number that a peer has chosen: it must be valid and not taken.
     // spec: LIFE-14
     fn check_number(&self, peer: PeerId) -> Result<(), SetupError> {
         if peer.index() >= PEERS_MAX {
@@ -469,9 +474,9 @@ impl Port {
         }
     }
 
-    /// Whether a connection has ended, or its peer has said that it leaves, and nothing of it is
-    /// left to be received. The end of one that leaves may be late: a child of it may have its
-    /// sockets, too.
+    /// Whether a connection has ended, or its peer has announced that it leaves, and all its
+    /// messages were received. The socket of a peer that leaves may close late, because a child of
+    /// it may hold it, too.
     pub(crate) fn is_over(&self, peer: PeerId) -> bool {
         let has_gone = |known: &Connection| {
             let has_ended = known.ended.is_some() || known.left;
@@ -489,8 +494,8 @@ impl Port {
             self.end_connection(peer, Fault::PeerDead);
             self.forget(peer)?;
         }
-        let (wire, is_tended) = (self.remote.shared(), self.engine.runs());
-        let mut device = AnyDevice::for_connection(&agreed, wire, is_tended);
+        let (wire, is_served) = (self.remote.shared(), self.engine.runs());
+        let mut device = AnyDevice::for_connection(&agreed, wire, is_served);
         if let Some(trace) = &self.config.trace {
             device = device.recorded(peer, trace);
         }
@@ -517,7 +522,7 @@ impl Port {
         Ok(peer)
     }
 
-    /// Sleeps on all of a new connection, or on nothing of it.
+    /// Adds all descriptors of a new connection to the port's sleep, or none.
     fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
         self.sleep.watch_control(&agreed.link)?;
         let watched = self.engine.watch(&agreed.link);
@@ -528,55 +533,55 @@ impl Port {
     }
 }
 
-/// What a caller who is let in is given.
+/// The resources of an admitted caller's connection.
 struct Terms {
     number: PeerId,
     mode: Mode,
     sizes: LaneSizes,
     memory: (Descriptor, Arc<Mapping>),
     page: PeerPage,
-    /// Whether membarriers reach the caller.
+    /// Whether membarriers reach the caller's process.
     expedited: bool,
 }
 
-/// Where there is something to do for whoever accepts.
+/// The next thing for a port that accepts.
 enum Ready {
-    /// A link with another host has come up.
+    /// A link with another host has opened.
     Link(Arrived),
-    /// A new caller has knocked.
+    /// A new caller has connected.
     Listener,
-    /// This one has said something or left.
+    /// This caller has sent something or left.
     Caller(usize),
 }
 
-/// How a call at a name stands.
+/// The outcome of a call by name.
 pub(crate) enum Called {
     Begun(Begun),
-    /// As many callers wait as may: it is to be tried again.
+    /// The queue of callers is full: try again later.
     Full,
     /// Nobody listens.
     Nobody,
 }
 
-/// A connection whose Hello is under way.
+/// A connection whose Hello was sent.
 #[derive(Debug)]
 pub(crate) struct Begun {
     socket: Descriptor,
 }
 
 impl Begun {
-    /// Where the answer comes.
+    /// The socket on which the answer comes.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// What the other side has answered, if it has.
+    /// The answer of the other side, if it has come.
     pub(crate) fn answer(&self) -> Result<Option<Packet>, SetupError> {
         control::receive(self.socket.as_fd()).packet()
     }
 }
 
-/// Ends the call of one that is not let in, and tells it why.
+/// Refuses a caller and sends it the reason.
 // spec: LIFE-27
 pub(crate) fn turn_away(caller: Descriptor, why: SetupError) -> SetupError {
     tell!(WARN, "a caller was not let in: {why}");

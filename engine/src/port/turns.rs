@@ -1,11 +1,11 @@
-//! Whose lanes a poll looks at.
+//! The order in which a poll looks at lanes.
 use ayre_proto::units::PeerId;
 
-/// Records in a row from one peer before another one is looked at first.
+/// Records in a row from one peer before a poll looks at another one first.
 const STREAK_MAX: u32 = 64;
 
-/// Whose lanes a call looks at: the connection where something came last, and each other in turn.
-/// So a poll costs the same whatever the number of peers.
+/// The lanes that a call looks at: those of the connection where something came last, and those of
+/// one other, in turn. So a poll costs the same for any number of peers.
 // spec: PROG-4
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PollOrder {
@@ -14,8 +14,8 @@ pub(crate) struct PollOrder {
     streak: u32,
 }
 
-/// Whether the hot peer stays hot. Where a streak ends, progress is due too: polls that always
-/// find something make none otherwise.
+/// Whether the hot peer stays hot. Progress is due at the end of a streak, because polls that
+/// always find something make none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streak {
     Goes,
@@ -23,20 +23,20 @@ pub(crate) enum Streak {
 }
 
 impl PollOrder {
-    /// Where something came last.
+    /// The connection where something came last.
     #[inline(always)]
     pub(crate) fn hot(&self) -> usize {
         self.hot
     }
 
-    /// Something has come, or is expected, from there.
+    /// Has the next poll look at this connection first.
     #[inline(always)]
     pub(crate) fn expect(&mut self, index: usize) {
         self.hot = index;
     }
 
-    /// Something came from the hot one of `count`. One that never pauses does not stay hot, so that
-    /// it cannot keep others from being heard.
+    /// Records that something came from the hot one of `count`. A peer that never pauses does not
+    /// stay hot, so that others are looked at.
     // spec: MSG-9, QUE-7
     #[inline(always)]
     pub(crate) fn took(&mut self, count: usize) -> Streak {
@@ -59,38 +59,38 @@ impl PollOrder {
     }
 }
 
-/// A port's rotas.
+/// The orders of all lanes of a port.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    /// Whose messages are looked at.
+    /// Message lanes.
     pub(super) mail: PollOrder,
-    /// Whose notifications are looked at.
+    /// Lanes of notifications.
     pub(super) notes: PollOrder,
-    /// Whose commands this thread serves.
+    /// Command lanes that this thread serves.
     pub(super) commands: PollOrder,
-    /// Whose answers are taken in.
+    /// Lanes of answers.
     pub(super) answers: PollOrder,
 }
 
 impl Turns {
-    /// A peer is expected to send a message next.
+    /// Expects the next message from this peer.
     #[inline]
     pub(crate) fn expect_message(&mut self, peer: PeerId) {
         self.mail.expect(peer.index());
     }
 
-    /// Something was posted to a peer, which answers.
+    /// Something was posted to a peer, which will answer.
     pub(super) fn expect_answer(&mut self, peer: PeerId) {
         self.answers.expect(peer.index());
     }
 
-    /// Something was posted or answered, and makes way for more.
+    /// Something was posted or answered, which makes room for more.
     pub(super) fn expect_progress(&mut self, peer: PeerId) {
         self.commands.expect(peer.index());
         self.answers.expect(peer.index());
     }
 
-    /// Anything may come next from this peer.
+    /// Expects anything next from this peer.
     pub(super) fn expect_anything(&mut self, peer: PeerId) {
         self.expect_progress(peer);
         self.expect_message(peer);

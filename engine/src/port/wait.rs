@@ -1,15 +1,14 @@
-//! Blocking waits: poll, then yield, then sleep until a sender kicks.
+//! Blocking waits: poll, then yield, then sleep until a sender wakes the port.
 //!
-//! A sleeper says so in its page, fences, looks once more, and sleeps in epoll on its control
-//! channels and the bells of this process; senders publish, fence, and ring if the page says that
-//! somebody sleeps. Awake ports are never kicked.
+//! A sleeper announces itself in its page, executes a fence, looks once more, and sleeps in epoll
+//! on its control channels and the bells of this process. Senders publish, execute a fence, and
+//! ring if the page shows a sleeper. A port that is awake gets no rings.
 //!
-//! No wake-up is lost. Of what is published, either the last look sees it, or, by the two fences,
-//! its sender sees the sleeper and rings, unless the channel has something that was not taken. What
-//! is in the channel stays there until it is taken, so that it ends the sleep whether it comes
-//! before or after that begins. And who takes it looks again before it sleeps again, after a fence,
-//! and has the other thread that sleeps on the channel do so: what was published before is there
-//! for both.
+//! No wake-up is lost. Either the last look sees a record, or, by the two fences, its sender sees
+//! the sleeper. The sender then rings, unless the channel holds a ring already. A ring stays in the
+//! channel until it is taken, so it ends a sleep that begins later, too. A thread that takes rings
+//! looks again before it sleeps again, after a fence. It also has the other thread that sleeps on
+//! the channel look, so that both see all that was published before.
 use crate::clock::{self, poll_until};
 use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
@@ -32,52 +31,52 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Polls between two looks at the clock, which cost as much as several polls.
+/// Polls between two reads of the clock, each of which costs as much as several polls.
 const ROUNDS_PER_CLOCK: u32 = 256;
-/// A poll that looks at links asks the system, which takes as long as so many looks at memory.
+/// A poll of links is a system call, which takes as long as this number of polls of memory.
 const POLLS_OF_LINKS: u32 = 64;
-/// A yield that takes longer has met somebody who computes, and who gets the processor for long: to
-/// sleep is better, for whoever sleeps is run when it is woken.
+/// A longer yield has met a thread that computes and gets the processor for long. Sleeping is
+/// better then: a thread that is woken runs at once.
 const YIELD_MAX: Duration = Duration::from_micros(100);
 /// Yields that are left out after one of those.
 const YIELDS_LEFT_OUT: u32 = 1024;
-/// Longest sleep of somebody who waits for room, of which not all of those tell who give it.
+/// The longest sleep of a call that waits for room, because some peers give room without a ring.
 const NAP: Duration = Duration::from_micros(250);
 const CONTROL: u64 = 0;
 const OWN: u64 = 1;
-/// Channels of peers have this number and those after it.
+/// The number of the first peer's channel.
 const FIRST_CHANNEL: u64 = 2;
-/// Events that are taken at a time.
+/// The most events that are taken at a time.
 const EVENTS: usize = 16;
 const _: () = assert!(CONTROL < FIRST_CHANNEL, "no channel is taken for what is read elsewhere");
 const _: () = assert!(OWN < FIRST_CHANNEL && OWN != CONTROL, "no channel is taken for a bell");
 const _: () = assert!(ROUNDS_PER_CLOCK.is_power_of_two(), "a poll does not divide");
 
-/// What a port, or its engine's thread, sleeps on.
+/// The descriptors on which a port, or its engine thread, sleeps.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     epoll: Descriptor,
-    /// What other threads of this process wake the sleeper by.
+    /// The bell by which other threads of this process wake the sleeper.
     bell: Arc<Bell>,
-    /// The process that has made it, which shares the epoll with its forked children.
+    /// The process that has made it; forked children share the epoll with it.
     generation: u64,
     is_lost: AtomicBool,
-    /// Locked by the sleeper, and by the port's thread where peers come and go.
+    /// Locked by the sleeper, and by the port's thread when connections begin or end.
     channels: Mutex<Watched>,
 }
 
-/// The channels in an epoll, by numbers that are never used again: an event that was under way when
-/// its channel was forgotten means no other one.
+/// The channels in an epoll, by numbers that are never reused: a late event of a forgotten channel
+/// names no other one.
 #[derive(Debug)]
 struct Watched {
     channels: BTreeMap<u64, Arc<Link>>,
     next: u64,
 }
 
-/// What a look has found.
+/// The events that a look has found.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Happened {
-    /// A channel was rung, or has brought something: the port's other thread is to look, too.
+pub(crate) struct WaitOutcome {
+    /// A channel was rung, or has brought something: the port's other thread must look, too.
     pub(crate) rung: bool,
     /// There is something for [`Port::service_control`].
     pub(crate) mail: bool,
@@ -104,28 +103,29 @@ impl Sleep {
         self.bell.ring();
     }
 
-    /// Whether what it sleeps with is still there.
+    /// Whether the program has left its descriptors open.
     // spec: LIFE-40
     pub(crate) fn is_there(&self) -> bool {
         self.epoll.is_there() && self.bell.is_there()
     }
 
-    /// Whether it is the parent's: what this process did here would be done to that.
+    /// Whether it is the parent process's: then this process must not use it.
     pub(crate) fn is_inherited(&self) -> bool {
         fork::generation() != self.generation
     }
 
-    /// Can be read while something has happened that was not taken.
+    /// A descriptor that is readable while there are events that were not taken.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// A listener, or the process of a peer: to be read once a caller waits, or that has ended.
+    /// Watches a listener, or a peer's process: readable once a caller waits, or the process has
+    /// ended.
     pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
         self.add(fd, CONTROL, EventFlags::IN)
     }
 
-    /// The channel of a peer of this host, and the process behind it.
+    /// Watches the channel of a peer of this host, and its process.
     // spec: LIFE-10
     pub(crate) fn watch_control(&self, link: &Arc<Link>) -> Result<(), SetupError> {
         self.watch_channel(link)?;
@@ -142,7 +142,7 @@ impl Sleep {
         link.control.life().into_iter().for_each(|life| self.forget(life.as_fd()));
     }
 
-    /// The channel alone: what rings, and brings packets.
+    /// Watches the channel alone, which brings rings and packets.
     pub(crate) fn watch_channel(&self, link: &Arc<Link>) -> Result<(), SetupError> {
         let Some(socket) = link.control.socket() else { return Ok(()) };
         let mut watched = self.watched();
@@ -158,7 +158,7 @@ impl Sleep {
         Ok(())
     }
 
-    /// A channel, if it is watched here: one that has ended may no longer be.
+    /// Removes a channel, if it is watched here: one that has ended may have been removed.
     pub(crate) fn forget_channel(&self, link: &Arc<Link>) {
         let mut watched = self.watched();
         let found = watched.channels.iter().find(|(_, other)| Arc::ptr_eq(link, other));
@@ -167,8 +167,8 @@ impl Sleep {
         }
     }
 
-    /// A net: can be read while datagrams have come that were not taken; or an alarm, from its time
-    /// on.
+    /// Watches a network socket, readable while datagrams were not taken; or an alarm, readable
+    /// from its time on.
     pub(crate) fn watch_net(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
         self.add(fd, OWN, EventFlags::IN)
     }
@@ -178,8 +178,8 @@ impl Sleep {
             .map_err(SetupError::os("epoll_ctl"))
     }
 
-    /// A control channel that is to be closed: closing alone does not end the watch, where a peer
-    /// may hold the same file.
+    /// Removes a control channel before it is closed. Closing alone does not end the watch, as the
+    /// peer may hold the same file.
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
         if self.is_inherited() {
             return;
@@ -200,10 +200,10 @@ impl Sleep {
         self.channels.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Sleeps until something happens, at most until `deadline`, and takes what there is, for a
-    /// thread that is not the port's own. What is for that, `any_mail` says. A channel that has
-    /// ended would wake this one until the port's thread looks, and is forgotten here.
-    pub(crate) fn sleep(&self, deadline: Option<Instant>, any_mail: &AtomicBool) -> Happened {
+    /// Sleeps until an event, at most until `deadline`, and takes the events. For a thread that is
+    /// not the port's own: it sets `any_mail` for events that the port must handle. A channel that
+    /// has ended is removed, as it would wake this thread until the port looks.
+    pub(crate) fn sleep(&self, deadline: Option<Instant>, any_mail: &AtomicBool) -> WaitOutcome {
         self.doze(deadline);
         let mut events = [MaybeUninit::uninit(); EVENTS];
         self.take(self.happened(&mut events), |watched, number, heard| {
@@ -217,22 +217,22 @@ impl Sleep {
         })
     }
 
-    /// Has what the sleeper has taken so far be said by `any_mail`.
+    /// Sets `any_mail` for the events that the sleeper has taken so far.
     pub(crate) fn settle(&self) {
         drop(self.watched());
     }
 
-    /// Takes what there is, without sleeping. All that has happened comes in turn, so that what
-    /// one channel has is found behind all the others, even where they are rung without end.
+    /// Takes the events, without sleeping. It takes them in turn, so that the events of one channel
+    /// are found even where all others are rung all the time.
     // spec: LIFE-10
-    pub(crate) fn look(&self) -> Happened {
+    pub(crate) fn look(&self) -> WaitOutcome {
         let looks = (self.watched().channels.len() + 2).div_ceil(EVENTS);
         let mut events = [MaybeUninit::uninit(); EVENTS];
-        let mut all = Happened::default();
+        let mut all = WaitOutcome::default();
         for _ in 0..looks {
             let happened = self.happened(&mut events);
-            let Happened { rung, mail } = self.take(happened, |_, _, _| {});
-            all = Happened { rung: all.rung | rung, mail: all.mail | mail };
+            let WaitOutcome { rung, mail } = self.take(happened, |_, _, _| {});
+            all = WaitOutcome { rung: all.rung | rung, mail: all.mail | mail };
             if mail || happened.len() < EVENTS {
                 break;
             }
@@ -240,40 +240,45 @@ impl Sleep {
         all
     }
 
-    /// Sleeps as well, but takes nothing: the next sleep ends at once, unless somebody has by then.
+    /// Sleeps, but takes no events: the next sleep ends at once, unless somebody has taken them by
+    /// then.
     ///
-    /// In poll(2), since epoll_wait(2) knows whole milliseconds only, and rounds up: what a link
-    /// has to do after 20 us would wait fifty times as long.
+    /// It uses poll(2), because epoll_wait(2) only has whole milliseconds and rounds up: a timer of
+    /// a link after 20 us would wait fifty times as long.
     // spec: WAIT-4
     pub(crate) fn doze(&self, deadline: Option<Instant>) {
         let timeout = deadline.map(clock::left_until);
         let _ = wait_at(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref());
     }
 
-    /// What has happened that was not taken, as much of it as there is room for.
+    /// Events that were not taken, at most as many as there is room for.
     fn happened<'a>(&self, events: &'a mut [MaybeUninit<Event>]) -> &'a [Event] {
         const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         match epoll::wait(&self.epoll, events, Some(&AT_ONCE)) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => &[],
-            // The program has closed it, and may have something else there.
+            // The program has closed it, and may have another descriptor of this number.
             Err(_) => {
-                // Relaxed: it is told by a later look at the latest.
+                // Relaxed: a later look reports it at the latest.
                 self.is_lost.store(true, Ordering::Relaxed);
                 &[]
             }
         }
     }
 
-    /// Whether the program has closed what there is to wait at, of which it knows nothing.
+    /// Whether the program has closed the descriptors on which this sleeps.
     // spec: LIFE-40
     pub(crate) fn is_lost(&self) -> bool {
-        // Relaxed: as above.
+        // Relaxed: a later look reports it at the latest.
         self.is_lost.load(Ordering::Relaxed)
     }
 
-    fn take(&self, events: &[Event], mut then: impl FnMut(&mut Watched, u64, Heard)) -> Happened {
-        let mut all = Happened::default();
+    fn take(
+        &self,
+        events: &[Event],
+        mut then: impl FnMut(&mut Watched, u64, Heard),
+    ) -> WaitOutcome {
+        let mut all = WaitOutcome::default();
         for event in events {
             match event.data.u64() {
                 CONTROL => all.mail = true,
@@ -293,8 +298,8 @@ impl Sleep {
 }
 
 impl Port {
-    /// Polls `attempt` until it gives something or the deadline has come, sleeping where that takes
-    /// long. Makes progress for peers all the while.
+    /// Polls `attempt` until it returns something or the deadline has passed; sleeps in a long
+    /// wait. Makes progress for peers all the time.
     // spec: WAIT-1
     pub(crate) fn wait_for<T>(
         &mut self,
@@ -332,19 +337,19 @@ impl Port {
         None
     }
 
-    /// How often to poll before others may run.
+    /// The number of polls before the first yield.
     pub(crate) fn polls_awake(&self) -> u32 {
         let polls = self.config.spin.polls;
         if self.looks_at_links() { polls.div_ceil(POLLS_OF_LINKS) } else { polls }
     }
 
-    /// Whether this port's polls ask the system for what has come from other hosts.
+    /// Whether this port's polls ask the system for datagrams of other hosts.
     fn looks_at_links(&self) -> bool {
         self.remote.is_in_use() && !self.engine.is_running()
     }
 
-    /// Lets others run. False where to yield would not do: somebody computes, and what comes from
-    /// other hosts wakes whoever sleeps.
+    /// Yields to other threads. False where a sleep would be better: a thread computes, and
+    /// datagrams of other hosts wake sleepers.
     // spec: WAIT-5
     fn make_way(&mut self) -> bool {
         if !self.looks_at_links() {
@@ -357,8 +362,8 @@ impl Port {
         self.yield_in_turn().is_some_and(|lasted| lasted < YIELD_MAX)
     }
 
-    /// Yields, and says for how long it did; not for a while after somebody who computes has had
-    /// the processor.
+    /// Yields and returns the time that it took. Does nothing for some time after a thread that
+    /// computes has had the processor.
     pub(crate) fn yield_in_turn(&mut self) -> Option<Duration> {
         debug_assert!(self.yields_in_vain <= YIELDS_LEFT_OUT, "they are counted down");
         if self.yields_in_vain > 0 {
@@ -372,7 +377,8 @@ impl Port {
         Some(lasted)
     }
 
-    /// Sleeps for a moment, or until something has come; not where a message waits to be taken.
+    /// Sleeps for a moment, or until something comes; does not sleep while a message waits to be
+    /// taken.
     // spec: WAIT-3, WAIT-5
     fn nap(&mut self) {
         let until = self.clock.within(NAP);
@@ -382,7 +388,7 @@ impl Port {
         });
     }
 
-    /// Waits for a moment where a peer is at work: polls, then lets others run, or sleeps.
+    /// Waits for a moment while a peer works: polls, then yields or sleeps.
     pub(crate) fn pause(&mut self, rounds: &mut u32) {
         *rounds += 1;
         if *rounds < self.polls_awake() {
@@ -397,7 +403,7 @@ impl Port {
         }
     }
 
-    /// Waits for something that comes by a control channel, where polling lanes would be in vain.
+    /// Waits for an event on a control channel, where polling lanes would be useless.
     pub(crate) fn wait_for_control<T>(
         &mut self,
         deadline: Deadline,
@@ -407,9 +413,9 @@ impl Port {
         self.wait_asleep(Some(deadline), attempt)
     }
 
-    /// Waits for what is not among the things that the port sleeps on, as set-up does: `look` polls
-    /// it together with the port's `sleep`, at most so long, and says what it has found. Peers are
-    /// served meanwhile: one that waits for us may be what keeps the awaited one away.
+    /// Waits for an event on which the port does not sleep, as set-up does. `look` polls for it
+    /// together with the port's `sleep`, for at most the given time, and returns its finding. Peers
+    /// are served meanwhile: a peer that waits for us may delay the awaited one.
     // spec: PROG-2, WAIT-3, LANE-12
     pub(crate) fn wait_beside<T>(
         &mut self,
@@ -436,7 +442,7 @@ impl Port {
         }
     }
 
-    /// Waits until a descriptor can be read, at most until `deadline`; serves peers meanwhile.
+    /// Waits until a descriptor is readable, at most until `deadline`; serves peers meanwhile.
     pub(crate) fn wait_readable(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -450,7 +456,7 @@ impl Port {
         })
     }
 
-    /// The second part of a wait: sleeps between attempts. An arrival wakes it, so an attempt must
+    /// The second part of a wait: sleeps between attempts. Any arrival wakes it, so an attempt must
     /// look at everything that it waits for. The caller has told the clock that it waits.
     pub(crate) fn wait_asleep<T>(
         &mut self,
@@ -471,7 +477,7 @@ impl Port {
         }
     }
 
-    /// Lets a time go by, and serves peers meanwhile.
+    /// Waits for this time, and serves peers meanwhile.
     pub(crate) fn let_go_by(&mut self, time: Duration) {
         let until = Some(self.clock.within(time));
         let _waiting = self.clock.wait(until);
@@ -479,7 +485,7 @@ impl Port {
         debug_assert!(never.is_none(), "nothing was waited for");
     }
 
-    /// Sleeps, unless `attempt` gives something once everybody can see that we are about to.
+    /// Sleeps, unless `attempt` returns something after the sleep was announced.
     // spec: WAIT-3, LANE-12
     fn sleep_unless<T>(
         &mut self,
@@ -491,8 +497,8 @@ impl Port {
         let progressed = self.progress_all();
         self.remote.forget_arrivals();
         let found = attempt(self);
-        // An attempt makes progress too: what that has brought from other hosts came after it had
-        // looked, and nobody will ring for it.
+        // An attempt makes progress, too. Records that this has brought from other hosts may have
+        // come after the attempt looked, and no ring comes for them.
         if found.is_some() || progressed || self.remote.has_come() {
             self.announce_sleep(false);
             return found;
@@ -500,11 +506,12 @@ impl Port {
         self.settle_wire();
         self.sleep.doze(self.wake_by(deadline));
         self.announce_sleep(false);
-        // Before rings are taken: what it waits for comes first.
+        // Before rings are taken: a wait looks for its own event first.
         attempt(self)
     }
 
-    /// The port's thread serves mediated commands too, unless an engine thread does.
+    /// Announces the sleep of the port's thread, which serves mediated commands, too, unless an
+    /// engine thread does.
     pub(crate) fn announce_sleep(&self, asleep: bool) {
         self.page.set_asleep(Sleeper::Port, asleep);
         if !self.engine.is_running() {

@@ -1,7 +1,7 @@
-//! The variables of the environment, all in one table: their names, values, defaults and meanings.
+//! The environment variables, all in one table: names, values, defaults and meanings.
 //!
-//! Everything else that reads such a variable does so by a function here, `ayre info --env` prints
-//! the table, and `docs/settings.md` has it too, which a test compares.
+//! All other code reads these variables by functions of this module. `ayre info --env` prints the
+//! table, and a test compares it with `docs/settings.md`.
 pub(crate) mod choice;
 pub(crate) mod plan;
 #[cfg(all(test, not(loom)))]
@@ -19,21 +19,21 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
-/// A variable that users set. It holds whatever launcher starts the program.
+/// An environment variable for users. It has the same meaning under every launcher.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// What it may be set to.
+    /// The values that it accepts, in words.
     pub values: &'static str,
-    /// What holds where it is not set.
+    /// The behaviour where it is not set.
     pub default: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub meaning: &'static str,
     check: fn(&str) -> Result<(), String>,
 }
 
-/// Where each variable of Ayre's begins.
+/// The prefix of all variables of Ayre.
 const PREFIX: &str = "AYRE_";
 
 const MODE: &str = "AYRE_MODE";
@@ -46,7 +46,7 @@ pub(crate) const FAULTS: &str = "AYRE_FAULTS";
 const TUNING: &str = "AYRE_TUNING";
 const LOG: &str = "AYRE_LOG";
 pub(crate) const CAPTURE: &str = "AYRE_CAPTURE";
-/// In the name of a capture: whose it is.
+/// In the name of a capture: stands for the rank.
 const WHOSE: &str = "{rank}";
 const GROUP: &str = "AYRE_GROUP";
 pub(crate) const MEMORY: &str = "AYRE_MEMORY";
@@ -54,7 +54,7 @@ const DESCRIPTORS: &str = "AYRE_DESCRIPTORS";
 pub(crate) const SILENCE: &str = "AYRE_SILENCE";
 pub(crate) const DEAD_AFTER: &str = "AYRE_DEAD_AFTER";
 
-/// All that users set.
+/// All variables for users.
 // spec: LIFE-30
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -194,7 +194,7 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// What launchers tell the ranks that they start; `ayre run` sets each of them itself.
+/// Variables by which a launcher describes the job to its ranks; `ayre run` sets each of them.
 pub const OF_LAUNCHERS: &[(&str, &str)] = &[
     ("AYRE_JOB", "The directory of the job"),
     ("AYRE_RANK", "The rank of this process"),
@@ -204,10 +204,10 @@ pub const OF_LAUNCHERS: &[(&str, &str)] = &[
     ("AYRE_PROCESSORS", "Processors that bound ranks of this host share"),
 ];
 
-/// At which addresses to be open, where the launcher has found that out.
+/// The addresses at which a process is to be open, where the launcher has found them.
 pub(crate) const ADDRESSES: &str = "AYRE_ADDRESSES";
 
-/// What only this project's own tests and scripts read, by how it begins.
+/// Prefixes of variables that only this project's tests and scripts read.
 const OF_TESTS: &[&str] = &[
     "AYRE_CONFORMANCE_",
     "AYRE_LIBFABRIC",
@@ -232,25 +232,24 @@ const LEVELS: &[(&str, LevelFilter)] = &[
     ("debug", LevelFilter::DEBUG),
     ("trace", LevelFilter::TRACE),
 ];
-/// Bytes of memory below which an endpoint could not have the thousands of operations under way
-/// that programs take for granted.
+/// The least memory, in bytes, with which an endpoint can have thousands of operations pending, as
+/// programs expect.
 const MEMORY_LEAST: u64 = 1 << 20;
-/// One for each path.
+/// The number of addresses: one for each path.
 const NET_MAX: usize = 4;
 
 impl Setting {
-    /// What it is set to in this process, if it is.
+    /// The variable's value in this process, if it is set.
     pub fn value(&self) -> Option<OsString> {
         std::env::var_os(self.name)
     }
 }
 
-/// Whether every variable that begins with `AYRE_` is one that there is, with a value that it may
-/// have. Each port looks when it is opened.
+/// Checks that every variable that begins with `AYRE_` exists and has an allowed value. Each port
+/// checks when it is opened.
 ///
 /// # Errors
-/// [`SetupError::Environment`] with the variable, its value, what is wrong with it and what there
-/// is.
+/// [`SetupError::Environment`] names the variable, its value, the mistake and the allowed values.
 // spec: LIFE-30
 pub fn check() -> Result<(), SetupError> {
     let names = std::env::vars_os().map(|(name, _)| name);
@@ -268,7 +267,7 @@ fn is_ours(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Whether a variable that users do not set is one that there is.
+/// Checks that a variable that is not for users exists.
 fn check_name(name: &str) -> Result<(), SetupError> {
     let is_of_launchers = OF_LAUNCHERS.iter().any(|(known, _)| *known == name);
     if is_of_launchers || OF_TESTS.iter().any(|known| name.starts_with(known)) {
@@ -281,7 +280,7 @@ fn check_name(name: &str) -> Result<(), SetupError> {
     )))
 }
 
-/// What a variable says, if it is set.
+/// Reads a variable, if it is set.
 pub(crate) fn read<T, E: Display>(
     name: &'static str,
     parse: impl FnOnce(&str) -> Result<T, E>,
@@ -293,12 +292,12 @@ pub(crate) fn read<T, E: Display>(
     parse(text).map(Some).map_err(|why| wrong(name, text, &why))
 }
 
-/// A variable says what it may not.
+/// An error: the variable has a value that is not allowed.
 pub(crate) fn wrong(name: &str, text: &str, why: &dyn Display) -> SetupError {
     wrong_as(("", name), text, why)
 }
 
-/// The same of one that is named with something in front.
+/// An error for a value, with a prefix before the variable's name.
 pub(crate) fn wrong_as((prefix, name): (&str, &str), text: &str, why: &dyn Display) -> SetupError {
     let values = SETTINGS.iter().find(|setting| setting.name == name);
     let values = values.map(|setting| format!("; it may be {}", setting.values));
@@ -309,17 +308,17 @@ pub(crate) fn mode() -> Result<Option<Mode>, SetupError> {
     read(MODE, |text| word(text, MODES))
 }
 
-/// The file of the key of endpoints.
+/// The file with the key of endpoints.
 pub(crate) fn key() -> Option<OsString> {
     std::env::var_os(KEY)
 }
 
-/// Which UDP ports may be taken.
+/// The UDP ports that may be used.
 pub(crate) fn ports() -> Result<Option<PortRange>, SetupError> {
     read(PORTS, str::parse)
 }
 
-/// The file of a capture cannot be written.
+/// An error: the file of a capture cannot be written.
 pub(crate) fn wrong_capture(path: &Path, why: &dyn Display) -> SetupError {
     SetupError::Environment(format!("the capture ({CAPTURE}), {}: {why}", path.display()))
 }
@@ -329,7 +328,7 @@ pub(crate) fn is_plain() -> Result<Option<bool>, SetupError> {
     read(PROTECTION, protection)
 }
 
-/// Whether that is plain.
+/// Parses the protection: whether it is plain.
 pub(crate) fn protection(text: &str) -> Result<bool, String> {
     word(text, PROTECTIONS)
 }
@@ -346,33 +345,33 @@ pub(crate) fn faults() -> Result<Option<FaultPlan>, SetupError> {
     read(FAULTS, str::parse)
 }
 
-/// Whether the limit of descriptors is raised.
+/// Whether the process raises its limit of descriptors.
 pub(crate) fn raises_limit() -> Result<bool, SetupError> {
     Ok(read(DESCRIPTORS, |text| word(text, LIMITS))?.unwrap_or(true))
 }
 
-/// Up to which level things are told on standard error.
+/// The most detailed level of messages that goes to standard error.
 pub(crate) fn log() -> Result<Option<LevelFilter>, SetupError> {
     read(LOG, |text| word(text, LEVELS))
 }
 
-/// Where other hosts are to reach this process: interfaces, networks or addresses.
+/// The interfaces, networks or addresses at which other hosts reach this process.
 ///
 /// # Errors
-/// [`SetupError::Environment`] where there are too many.
+/// [`SetupError::Environment`] where there are more than four.
 pub fn net() -> Result<Vec<String>, SetupError> {
     Ok(read(NET, net_words)?.unwrap_or_default())
 }
 
-/// Into which files captures go.
+/// The pattern for the names of capture files.
 pub(crate) fn capture() -> Result<Option<PathBuf>, SetupError> {
     read(CAPTURE, capture_pattern)
 }
 
-/// The name of a capture's file, as [`crate::NetOptions::capture`] takes it for several processes.
+/// Checks the pattern for the names of capture files, as [`crate::NetOptions::capture`] takes it.
 ///
 /// # Errors
-/// What is wrong with it: several processes would write the same file.
+/// A text that says why several processes would write the same file.
 pub fn capture_pattern(text: &str) -> Result<PathBuf, String> {
     match text.contains(WHOSE) {
         true => Ok(text.into()),
@@ -380,8 +379,9 @@ pub fn capture_pattern(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The name of the file of one process, by the pattern: of this rank, or else of the rank that its
-/// launcher has told it, or of its number. Further ports of a process have names of their own.
+/// The name of one process's capture file, by the pattern: with its rank, else the rank that its
+/// launcher has given it, else its process number. Further ports of a process get names of their
+/// own.
 pub(crate) fn capture_of(pattern: &Path, rank: Option<usize>) -> PathBuf {
     static GIVEN: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
     let Some(text) = pattern.to_str().filter(|text| text.contains(WHOSE)) else {
@@ -400,17 +400,17 @@ pub(crate) fn capture_of(pattern: &Path, rank: Option<usize>) -> PathBuf {
     }
 }
 
-/// Where launchers tell a process its rank.
+/// The variables by which launchers give a process its rank.
 const RANKS: &[&str] =
     &["AYRE_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
-/// The group whose members' processes may connect.
+/// The group whose members' processes may connect with this one.
 // spec: LIFE-7
 pub(crate) fn group() -> Result<Option<u32>, SetupError> {
     read(GROUP, group_number)
 }
 
-/// The number of a group. Only that file is read: what else tells of groups takes the C library.
+/// The number of a group, from `/etc/group` only: other sources of groups need the C library.
 fn group_number(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
@@ -423,21 +423,21 @@ fn group_number(text: &str) -> Result<u32, String> {
     found.ok_or_else(|| format!("/etc/group has no `{text}`"))
 }
 
-/// After how long without a sign of life a process of another host is not heard.
+/// The time without a sign of life after which a process of another host counts as silent.
 pub(crate) fn silence() -> Result<Option<Duration>, SetupError> {
     read(SILENCE, seconds)
 }
 
-/// After how long it is taken for dead.
+/// The time without a sign of life after which a process of another host counts as dead.
 pub(crate) fn dead_after() -> Result<Option<Duration>, SetupError> {
     let silence = silence()?;
     read(DEAD_AFTER, |text| seconds_of_death(text, silence))
 }
 
-/// Reads that time beside the one after which a process is not heard, if that was chosen, too.
+/// Parses the dead time, and checks it against the time of silence, if that was set, too.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A text that says what is wrong.
 pub(crate) fn seconds_of_death(text: &str, silence: Option<Duration>) -> Result<Duration, String> {
     let time = seconds(text)?;
     match silence.filter(|silence| time < *silence) {
@@ -452,22 +452,22 @@ pub(crate) fn seconds_of_death(text: &str, silence: Option<Duration>) -> Result<
 /// Reads a number of seconds such as `0.5`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A text that says what is wrong.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|it| (0.001..=1e9).contains(it));
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.ok_or_else(|| format!("`{text}` is no number of seconds from 0.001 to 1e9"))
 }
 
-/// Memory that an endpoint may take, in bytes.
+/// The memory, in bytes, that an endpoint may use.
 pub(crate) fn memory() -> Result<Option<u64>, SetupError> {
     read(MEMORY, bytes_of_memory)
 }
 
-/// Reads bytes of memory with which an endpoint can work.
+/// Parses an amount of memory with which an endpoint can work.
 ///
 /// # Errors
-/// What is wrong with them.
+/// A text that says what is wrong.
 pub(crate) fn bytes_of_memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         few if few < MEMORY_LEAST => Err(format!("{few} bytes are too few")),
@@ -475,10 +475,10 @@ pub(crate) fn bytes_of_memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a number of bytes such as `512M`.
+/// Parses a number of bytes such as `512M`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A text that says what is wrong.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let shift = ["k", "M", "G"].iter().position(|unit| text.ends_with(unit));
     let number = if shift.is_some() { &text[..text.len() - 1] } else { text };
@@ -488,12 +488,12 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("`{text}` is no number of bytes such as `512M`"))
 }
 
-/// The file of cut-offs, or `none`.
+/// The name of the tuning file, or `none`.
 pub(crate) fn tuning() -> Option<OsString> {
     std::env::var_os(TUNING)
 }
 
-/// What the file of cut-offs is named by.
+/// An error: the tuning file that the variable names cannot be used.
 pub(crate) fn wrong_tuning(file: &dyn Display, why: &dyn Display) -> SetupError {
     wrong(TUNING, &file.to_string(), why)
 }

@@ -1,19 +1,19 @@
-//! What a network is to do wrong, on purpose.
+//! Faults that a network makes on purpose.
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Longest delay and jitter: what is longer is a partition.
+/// The longest delay and the longest jitter: a longer one would be a partition.
 const DELAY_MAX: Duration = Duration::from_secs(60);
-/// Bytes that wait for a limited rate, unless the plan says otherwise: 170 datagrams of 1500.
+/// The default for the bytes that may wait for a limited rate: 170 datagrams of 1500 bytes.
 const QUEUE_BYTES: u64 = 256_000;
 
-/// How a network treats the datagrams that one port sends.
+/// The faults that a network adds to the datagrams of one port.
 ///
-/// Shares are probabilities from 0 to 1, decided for each datagram by itself. The same seed, and
-/// the same datagrams at the same times, have the same fate.
+/// Shares are probabilities from 0 to 1, drawn for each datagram alone. The same seed and the same
+/// datagrams at the same times lead to the same faults.
 ///
-/// As text it is a list of what differs from a network without faults, such as
+/// Its text lists the differences from a network without faults, such as
 /// `loss=20%,dup=1%,reorder=5%,corrupt=1%,delay=2ms,jitter=1ms,rate=100Mbit,queue=64kB,seed=7`.
 ///
 /// ```text
@@ -26,27 +26,28 @@ const QUEUE_BYTES: u64 = 256_000;
 // spec: NET-5
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultPlan {
-    /// Share that never arrives.
+    /// The share of datagrams that are lost.
     pub loss: f64,
-    /// Share that is sent twice.
+    /// The share of datagrams that are sent twice.
     pub duplicate: f64,
-    /// Share that is held back until one to eight later datagrams have passed, or for 1 ms.
+    /// The share of datagrams that are held back until one to eight later ones have passed, or for
+    /// 1 ms.
     pub reorder: f64,
-    /// Share in which one to three bits are inverted.
+    /// The share of datagrams in which one to three bits are inverted.
     pub corrupt: f64,
-    /// How long each takes more than it would.
+    /// The time that is added to each datagram.
     pub delay: Duration,
-    /// Longest time that is added to the delay, evenly spread: datagrams may overtake each other.
+    /// The longest further delay, uniformly distributed: datagrams may overtake each other.
     pub jitter: Duration,
-    /// Bits a second that pass, the payloads of datagrams counted only. Unlimited if `None`.
+    /// Bits per second that pass; only payloads of datagrams count. Unlimited if `None`.
     pub rate: Option<u64>,
-    /// Bytes that may wait for the rate; what comes when as much waits is lost.
+    /// Bytes that may wait for the rate. A datagram that comes when as many wait is lost.
     pub queue: u64,
-    /// Where the dice begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// A plan does not say what it should.
+/// The mistake in a text of a plan.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultPlanError {
     /// A part is not of the form `name=value`.
@@ -55,12 +56,12 @@ pub enum FaultPlanError {
     /// There is no such name.
     #[error("`{0}` is none of loss, dup, reorder, corrupt, delay, jitter, rate, queue, seed")]
     Name(String),
-    /// The value is not one that this name can have.
+    /// The name does not accept the value.
     #[error("`{value}` is no value for {name}, which takes {}", takes(name))]
     Value {
-        /// What was to be set.
+        /// The name.
         name: String,
-        /// To what.
+        /// The value.
         value: String,
     },
 }
@@ -83,7 +84,7 @@ impl FaultPlan {
         }
     }
 
-    /// Sets what has this name; `None` if the value is not one for it.
+    /// Sets the field of this name; `None` if the value is not allowed.
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "loss" => self.loss = share(value)?,
@@ -108,7 +109,7 @@ impl Default for FaultPlan {
 
 const NAMES: [&str; 9] =
     ["loss", "dup", "reorder", "corrupt", "delay", "jitter", "rate", "queue", "seed"];
-// Of units that end alike, the longer ones come first.
+// Of units with the same end, the longer ones come first.
 const TIME_UNITS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 const RATE_UNITS: &[(&str, f64)] = &[("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 const QUEUE_UNITS: &[(&str, f64)] = &[("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
@@ -134,7 +135,8 @@ impl FromStr for FaultPlan {
 }
 
 impl fmt::Display for FaultPlan {
-    /// Writes all that differs from a network without faults; reading it gives the same plan.
+    /// Writes all differences from a network without faults. Parsing the text returns the same
+    /// plan.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quiet = Self::new();
         let mut parts = Vec::new();
@@ -156,7 +158,7 @@ impl fmt::Display for FaultPlan {
     }
 }
 
-/// What a name takes, in words.
+/// The values that a name accepts, in words.
 fn takes(name: &str) -> &'static str {
     match name {
         "loss" | "dup" | "reorder" | "corrupt" => "a share such as 20% or 0.2",
@@ -180,12 +182,12 @@ fn time(value: &str) -> Option<Duration> {
     (time <= DELAY_MAX).then_some(time)
 }
 
-/// A number with one of these units, rounded to a whole number of the least one.
+/// Parses a number with one of these units, rounded to a whole number of the smallest unit.
 fn amount(value: &str, units: &[(&str, f64)]) -> Option<u64> {
     let (number, scale) = units
         .iter()
         .find_map(|(unit, scale)| value.strip_suffix(unit).map(|number| (number, *scale)))?;
-    // Whole numbers of the least unit keep all their digits.
+    // Whole numbers of the smallest unit keep all their digits.
     if scale == 1.0
         && let Ok(whole) = number.parse()
     {

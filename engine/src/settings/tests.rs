@@ -1,4 +1,4 @@
-//! The table of variables, and what it refuses.
+//! Tests of the table of variables, and of wrong values.
 use super::*;
 
 // spec: LIFE-30

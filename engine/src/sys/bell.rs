@@ -1,28 +1,28 @@
-//! Bells: what wakes a thread of this process that sleeps, rung by its other threads. Peers ring by
-//! the control channel, see `control.rs`.
+//! Bells, by which threads of this process wake a sleeping one. Peers wake a port by the control
+//! channel, see `control.rs`.
 use super::descriptor;
 use crate::sys::descriptor::Descriptor;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{Errno, read, write};
 
-/// Bytes of a pipe that are taken at a time.
+/// Bytes of a pipe that are read at a time.
 const TAKEN: usize = 512;
 
-/// A bell between threads of this process, which nobody else holds: can be read once it was rung.
+/// A bell between threads of this process, which no other process has: readable once it was rung.
 #[derive(Debug)]
 pub struct Bell {
-    /// The kernel's counter, or where a pipe ends.
+    /// The kernel's counter (eventfd), or the read end of a pipe.
     rung: Descriptor,
-    /// Where the pipe begins.
+    /// The write end of the pipe.
     pipe: Option<Descriptor>,
 }
 
 impl Bell {
-    /// The kernel's counter; where the system refuses that, a pipe.
+    /// Makes a bell of the kernel's counter (eventfd), or of a pipe where the system refuses that.
     ///
     /// # Errors
-    /// The system's, of the counter.
+    /// The system's error for the counter.
     // spec: LIFE-41
     pub fn new() -> Result<Self, Errno> {
         descriptor::event().map(|rung| Self { rung, pipe: None }).or_else(|errno| {
@@ -31,41 +31,41 @@ impl Bell {
         })
     }
 
-    /// Wakes whoever sleeps at it, or will.
+    /// Wakes the thread that sleeps at the bell, now or later. Never blocks.
     pub fn ring(&self) {
         let _ = match &self.pipe {
-            // Else the program has closed it: what it has there now is not to be written to.
+            // Otherwise the program has closed it; the present file of that number is not ours.
             _ if !self.rung.is_there() => return,
             // A full counter wakes as well.
             None => write(&self.rung, &1u64.to_ne_bytes()),
-            // So does a full pipe, which somebody is yet to empty.
+            // A full pipe wakes as well, as somebody has yet to empty it.
             Some(pipe) => write(pipe, &[1]),
         };
     }
 
-    /// Whether the program has not closed it: else nobody is woken by it any more, and what it has
-    /// there now is not to be rung.
+    /// Whether the program has not closed the bell. If it has, nobody is woken any more, and the
+    /// present file of that number must not be written to.
     // spec: LIFE-40
     pub fn is_own(&self) -> bool {
         self.rung.is_own() && self.pipe.as_ref().is_none_or(Descriptor::is_own)
     }
 
-    /// Whether its numbers are of files like its own.
+    /// Whether its descriptors refer to files of the right kind.
     pub(crate) fn is_there(&self) -> bool {
         self.rung.is_there() && self.pipe.as_ref().is_none_or(Descriptor::is_there)
     }
 
-    /// Takes all rings.
+    /// Clears all rings.
     pub fn hush(&self) {
         while let Ok(TAKEN) = read(&self.rung, &mut [0; TAKEN]) {}
     }
 
-    /// How an epoll watches it, so that each ring counts once. Whoever it wakes calls
-    /// [`Bell::was_heard`] before it looks.
+    /// The events for which an epoll watches it, so that each ring counts once. The woken thread
+    /// calls [`Bell::was_heard`] before it looks for work.
     pub(crate) fn events(&self) -> EventFlags {
         match self.pipe {
             None => EventFlags::IN | EventFlags::ET,
-            // One that is full tells of no more rings.
+            // A full pipe reports no further rings.
             Some(_) => EventFlags::IN,
         }
     }

@@ -1,6 +1,6 @@
-//! Claims on numbers of a file, which end with the process that made them, however it ends, and
-//! although a forked child of it lives on: open file description locks, one byte a number, of a
-//! file that no child has.
+//! Claims on numbers of a file. A claim ends with the process that made it, even if a forked child
+//! lives on. Claims are open file description locks, one byte for each number, of a file that no
+//! child has.
 use super::descriptor;
 use super::fork::Unshared;
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -8,24 +8,25 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::c_int;
 
-/// Claims of this process at a file.
+/// The claims of this process at one file.
 #[derive(Debug)]
 pub(crate) struct Claims(Unshared);
 
 impl Claims {
-    /// None yet.
+    /// Opens the file; there are no claims yet.
     pub(crate) fn at(file: BorrowedFd<'_>) -> Result<Self, Errno> {
-        // Claims belong to what is opened here.
+        // Claims belong to the open file that is made here.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         Unshared::open(|| descriptor::open(path, OFlags::RDWR, Mode::empty())).map(Self)
     }
 
-    /// Claims a number. An error where another one has it.
+    /// Claims a number. An error where another process has it.
     pub(crate) fn claim(&self, number: u64) -> Result<(), Errno> {
         self.lock(libc::F_OFD_SETLK, number).map(|_| ())
     }
 
-    /// Whether somebody else claims a number. An error in a child, to which the claims are lost.
+    /// Whether another process claims a number. An error in a forked child, which does not have the
+    /// claims.
     pub(crate) fn are_beside(&self, number: u64) -> Result<bool, Errno> {
         let kind = self.lock(libc::F_OFD_GETLK, number)?;
         Ok(kind != libc::F_UNLCK as i16)
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(second.are_beside(7), Ok(false));
     }
 
-    /// What `f` does in a forked child, which ends when `f` returns; its number.
+    /// Runs `f` in a forked child, which ends when `f` returns; returns the child's number.
     fn fork(f: impl FnOnce()) -> libc::pid_t {
         // SAFETY: what the child does takes no lock but this module's, and the allocator's.
         let child = unsafe { libc::fork() };
@@ -97,7 +98,7 @@ mod tests {
     fn a_claim_ends_with_its_process_though_a_child_of_that_lives_on() {
         let file = memory_file(4096, Pages::Ordinary).unwrap();
         let asks = Claims::at(file.as_fd()).unwrap();
-        // What the claimer and its heir say, and the end of which ends the heir.
+        // The claimer and its heir report here, and its end ends the heir.
         let (test, theirs) = UnixStream::pair().unwrap();
         let claimer = fork(|| {
             let claims = Claims::at(file.as_fd()).unwrap();

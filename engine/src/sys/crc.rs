@@ -1,15 +1,15 @@
-//! CRC-32C by the processor's own instructions.
+//! CRC-32C by the processor's instructions.
 //!
-//! One instruction takes eight bytes in and gives its result after three cycles, and could begin
-//! each cycle: so three parts of what is to be summed are, beside each other, and their sums put
-//! together by a multiplication each.
+//! One instruction takes eight bytes and returns its result after three cycles, and another one can
+//! begin in each cycle. So three parts of the bytes are summed side by side, and the sums are
+//! combined by a multiplication each.
 //!
 //! ```text
 //!   |---- first ----|---- second ----|---- third ----|- rest -|
 //!     sum * x^(2n)  +   sum * x^n    +      sum                    of n bits each, modulo P
 //! ```
 
-/// By processors that can; else none.
+/// The sum, on processors with the instructions; None on others.
 pub(crate) fn crc32c(bytes: &[u8]) -> Option<u32> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -30,19 +30,19 @@ mod x86 {
         _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64,
     };
 
-    /// The polynomial, its highest power left out, lowest power in the highest bit.
+    /// The polynomial without its highest power; the lowest power is in the highest bit.
     const POLYNOMIAL: u32 = 0x82F6_3B78;
     /// Words of the longest part.
     const PART_MAX: usize = 128;
-    /// Words of the shortest one: below, to put sums together takes longer than it saves.
+    /// Words of the shortest part: for shorter ones, combining the sums takes longer than it saves.
     const PART_MIN: usize = 8;
-    /// By n, x^(64 n - 33) modulo the polynomial. A product lies one bit lower than its factors,
-    /// and to take it in multiplies it by x^32.
+    /// For each n, x^(64 n - 33) modulo the polynomial. A product lies one bit lower than its
+    /// factors, and the instruction multiplies it by x^32.
     const SHIFTS: [u32; 2 * PART_MAX + 1] = shifts();
 
     const fn shifts() -> [u32; 2 * PART_MAX + 1] {
         let mut shifts = [0; 2 * PART_MAX + 1];
-        // x^31, and then x^(31 + 64) and so on.
+        // x^31, then x^(31 + 64), and so on.
         let mut power = 1;
         let mut words = 1;
         while words < shifts.len() {
@@ -75,7 +75,7 @@ mod x86 {
         !sum
     }
 
-    /// Of three parts of `part` words each.
+    /// The sum of three parts of `part` words each.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     fn sum_of_three(before: u64, words: &[[u8; 8]], part: usize) -> u64 {
         let (first, others) = words.split_at(part);

@@ -1,26 +1,26 @@
-//! Who is at the other end of a Unix socket, as the kernel tells it in this process's namespaces.
+//! The credentials of the process at the other end of a Unix socket, in this process's namespaces.
 //!
-//! A process of another PID namespace has the number 0 here, for which the types of the usual
-//! libraries have no room.
+//! A process of another PID namespace has the number 0 here, which the types of common libraries
+//! cannot hold.
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use std::mem::size_of;
 
-/// The number of the groups of the peer, which the C library's crate does not have everywhere.
+/// The socket option for the peer's groups, which the C library's crate does not define everywhere.
 const SO_PEERGROUPS: libc::c_int = 59;
-/// Groups that a process may have.
+/// The most groups that a process may have.
 const GROUPS_MAX: usize = 1 << 16;
 
-/// What the kernel noted when the connection was made, of the process at its other end.
+/// The kernel's record of the process at the other end, from the time of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// Its number; 0 where it has none here.
+    /// Its process number; 0 where it has none here.
     pub(crate) pid: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
 }
 
-/// Those of the process at the other end of a connected Unix socket.
+/// The credentials of the process at the other end of a connected Unix socket.
 pub(crate) fn of_peer(socket: BorrowedFd<'_>) -> Result<Credentials, Errno> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -37,7 +37,7 @@ pub(crate) fn of_peer(socket: BorrowedFd<'_>) -> Result<Credentials, Errno> {
     Ok(Credentials { pid, uid: found.uid, gid: found.gid })
 }
 
-/// Whether the process at the other end has this group, besides the one in its credentials.
+/// Whether the process at the other end has this supplementary group.
 pub(crate) fn peer_has_group(socket: BorrowedFd<'_>, group: u32) -> bool {
     let mut groups: Vec<libc::gid_t> = vec![0; 64];
     loop {

@@ -1,8 +1,8 @@
 //! Descriptors that Ayre makes in a program's process. None has a number of the standard streams,
-//! which a program may have closed, and may open or write to later; and none is left open where the
-//! process becomes another program.
+//! which the program may have closed, and may reuse later. None stays open when the process
+//! executes another program.
 //!
-//! What is open only within a call, such as a file that is read whole, does not come here.
+//! Files that are open only within a call, such as those read whole, are not made here.
 use crate::sync::{Ordering, StaticCounter};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -19,22 +19,21 @@ use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::sync::Once;
 
-/// The first number behind those of the standard streams.
+/// The first number after those of the standard streams.
 pub(crate) const FIRST: RawFd = 3;
 
-/// Of a hard limit that is as good as none: as many as the kernel gives a process by default. Some
-/// programs close all numbers up to the limit, one by one.
+/// The limit that is set where the hard limit is nearly infinite: the number that the kernel gives
+/// a process by default. Some programs close all numbers up to the limit, one by one.
 const LIMIT_MOST: u64 = 1 << 20;
 
-/// Lets this process have as many descriptors as it may from here on, the first time that it is
-/// called: the soft limit, where it is lower, becomes the hard one.
+/// Raises the soft limit of descriptors to the hard one, at its first call.
 // spec: LIFE-37
 pub(crate) fn raise_limit() {
     static RAISED: Once = Once::new();
     RAISED.call_once(|| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // Where a filter of system calls forbids either, the limit is the one that there was.
-        // SAFETY: the system writes what `limit` has room for.
+        // Where a filter of system calls forbids either call, the limit stays. SAFETY: the system
+        // writes what `limit` has room for.
         let is_known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
         let most = limit.rlim_max.min(LIMIT_MOST);
         if is_known && limit.rlim_cur < most {
@@ -45,15 +44,15 @@ pub(crate) fn raise_limit() {
     });
 }
 
-/// The nap in place of a wait that the system refuses.
+/// The sleep in place of a wait that the system refuses.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// Waits until something happens at one of these, as poll(2) does, at most so long. Where the
-/// system refuses to, as it does beyond a limit that the program has lowered since, or where the
-/// program has closed one, it naps: who waits in a loop leaves the processor to others.
+/// Waits for events at these descriptors, as poll(2) does, for at most `timeout`. Sleeps for a
+/// moment where the system refuses the wait: beyond a limit that the program has lowered since, or
+/// where the program has closed a descriptor. So a loop of waits leaves the processor to others.
 ///
 /// # Errors
-/// `EINTR`.
+/// `EINTR` where a signal has interrupted the wait.
 // spec: LIFE-40
 pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<(), Errno> {
     let looked = poll(fds, timeout);
@@ -62,46 +61,48 @@ pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<(),
     }
     let is_closed = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::NVAL);
     if looked.is_err() || fds.iter().any(is_closed) {
-        // For none it may wait, whatever the limit.
+        // A wait for no descriptors works, whatever the limit.
         let _ = poll(&mut [], Some(&timeout.map_or(NAP, |time| NAP.min(*time))));
     }
     Ok(())
 }
 
-/// A descriptor in a program's process that the program knows nothing of. It may close the number,
-/// and have another file there: so this closes it only as long as it is the file that it was.
+/// A descriptor in a program's process that the program does not know. The program may close the
+/// number and open another file there, so dropping this closes it only if it is still the same
+/// file.
 // spec: LIFE-40
 #[derive(Debug)]
 pub struct Descriptor {
     fd: ManuallyDrop<OwnedFd>,
     file: Option<File>,
-    /// What [`closings`] said when it was made.
+    /// The value of [`closings`] when it was made.
     closings: u64,
 }
 
-/// What a descriptor is of.
+/// The identity of a descriptor's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct File {
     device: u64,
     inode: u64,
-    /// Some of the kernel's own, such as counters, are of one file all.
+    /// Some files of the kernel, such as counters, all have the same inode.
     is_one: bool,
 }
 
-/// How many descriptors were found to be closed, or to be of another file.
+/// The number of descriptors that were found closed, or of another file.
 static LOST: StaticCounter = StaticCounter::new(0);
 
-/// How many of Ayre's descriptors in this process were found lost: the program has closed them.
+/// The number of Ayre's descriptors in this process that were found lost: the program has closed
+/// them.
 pub fn lost() -> u64 {
     // Relaxed, here and below: a number that orders nothing.
     LOST.load(Ordering::Relaxed)
 }
 
-/// How often ports found that the program has closed what is theirs.
+/// How many times ports have found that the program has closed their descriptors.
 static CLOSINGS: StaticCounter = StaticCounter::new(0);
 
-/// The program has closed descriptors of a port. Those of the kernel's own files that were made
-/// before count as lost from then on: the program may have closed them, too, and have others there.
+/// Records that the program has closed descriptors of a port. Descriptors of the kernel's own files
+/// that were made before count as lost from then on: the program may have closed them, too.
 pub(crate) fn note_closing() {
     CLOSINGS.fetch_add(1, Ordering::Relaxed);
 }
@@ -126,18 +127,18 @@ impl From<OwnedFd> for Descriptor {
 }
 
 impl Descriptor {
-    /// Whether its number is of a file like the one that it was made for.
+    /// Whether its number refers to a file like the one that it was made for.
     pub fn is_there(&self) -> bool {
         self.file.is_some() && File::of(self.as_fd()) == self.file
     }
 
-    /// Whether its number is of the very file, as far as that can be known.
+    /// Whether its number refers to the very same file, as far as that can be known.
     pub(crate) fn is_own(&self) -> bool {
         let is_one = self.file.is_some_and(|file| file.is_one);
         self.is_there() && (is_one || closings() == self.closings)
     }
 
-    /// For others, who close it whatever it is by then.
+    /// Gives the descriptor to others, who close it without a check.
     pub(crate) fn into_owned(self) -> OwnedFd {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: nothing uses it after this.
@@ -170,46 +171,46 @@ impl AsRawFd for Descriptor {
 
 type Made = Result<Descriptor, Errno>;
 
-/// Gives a descriptor that the system has just made, close-on-exec, a number that Ayre may use.
+/// Moves a new descriptor, close-on-exec, to a number that Ayre may use.
 ///
 /// # Errors
-/// `EMFILE` where there is none.
+/// `EMFILE` where no number is free.
 // spec: LIFE-29
 pub fn placed(made: OwnedFd) -> Made {
     let placed = if made.as_raw_fd() >= FIRST { made } else { fcntl_dupfd_cloexec(&made, FIRST)? };
     Ok(placed.into())
 }
 
-/// Another descriptor of the same file.
+/// Duplicates a descriptor: both refer to the same open file.
 ///
 /// # Errors
-/// `EMFILE` where there is no number for it.
+/// `EMFILE` where no number is free.
 pub fn copy(of: impl AsFd) -> Made {
     fcntl_dupfd_cloexec(of, FIRST).map(Descriptor::from)
 }
 
-/// The kernel's counter, which never blocks.
+/// A counter of the kernel (eventfd), which never blocks.
 ///
 /// # Errors
-/// The system's, as of all functions here.
+/// The system's error, as for all functions here.
 #[allow(clippy::missing_errors_doc, reason = "the system's")]
 pub fn event() -> Made {
     placed(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// What comes out at the first was put into the second; neither blocks.
+/// A pipe: its read end and its write end; neither blocks.
 pub(crate) fn pipe() -> Result<(Descriptor, Descriptor), Errno> {
     let (end, begin) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     Ok((placed(end)?, placed(begin)?))
 }
 
-/// What waits for many descriptors.
+/// An epoll, which waits for many descriptors.
 #[allow(clippy::missing_errors_doc, reason = "the system's")]
 pub fn epoll() -> Made {
     placed(epoll::create(epoll::CreateFlags::CLOEXEC)?)
 }
 
-/// A socket; the flags are in addition to close-on-exec.
+/// A socket. The flags are in addition to close-on-exec.
 #[allow(clippy::missing_errors_doc, reason = "the system's")]
 pub fn socket(
     family: AddressFamily,
@@ -220,23 +221,23 @@ pub fn socket(
     placed(socket_with(family, kind, flags | SocketFlags::CLOEXEC, protocol)?)
 }
 
-/// Two Unix sockets that are connected with each other.
+/// Two connected Unix sockets.
 pub(crate) fn socket_pair(kind: SocketType) -> Result<(Descriptor, Descriptor), Errno> {
     let (one, other) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
     Ok((placed(one)?, placed(other)?))
 }
 
-/// The next caller of a listening socket; the flags are in addition to close-on-exec.
+/// Accepts the next caller of a listening socket. The flags are in addition to close-on-exec.
 pub(crate) fn accept(listener: impl AsFd, flags: SocketFlags) -> Made {
     placed(accept_with(listener, flags | SocketFlags::CLOEXEC)?)
 }
 
-/// Descriptors that a packet has brought, none where one cannot be placed.
+/// The descriptors that came with a packet; none where one of them finds no number.
 pub(crate) fn received(brought: impl Iterator<Item = OwnedFd>) -> Vec<Descriptor> {
     brought.map(placed).collect::<Result<_, _>>().unwrap_or_default()
 }
 
-/// A file of memory; the flags are in addition to close-on-exec.
+/// A memory file. The flags are in addition to close-on-exec.
 pub(crate) fn memory(name: &CStr, flags: MemfdFlags) -> Made {
     placed(memfd_create(name, flags | MemfdFlags::CLOEXEC)?)
 }
@@ -247,22 +248,22 @@ pub(crate) fn timer() -> Made {
     placed(timerfd_create(TimerfdClockId::Monotonic, flags)?)
 }
 
-/// What tells of changes in folders, and never blocks.
+/// A watch for changes in folders (inotify), which never blocks.
 pub(crate) fn watcher() -> Made {
     placed(inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?)
 }
 
-/// A file, or a folder; the flags are in addition to close-on-exec.
+/// A file, or a folder. The flags are in addition to close-on-exec.
 pub(crate) fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Made {
     open_in(CWD, path, flags, mode)
 }
 
-/// One whose path begins at a folder.
+/// A file whose path begins at a folder.
 pub(crate) fn open_in(folder: BorrowedFd<'_>, path: impl Arg, flags: OFlags, mode: Mode) -> Made {
     placed(openat(folder, path, flags | OFlags::CLOEXEC, mode)?)
 }
 
-/// A process: can be read once it has ended.
+/// A process (pidfd): readable once it has ended.
 pub(crate) fn process(pid: Pid) -> Made {
     placed(pidfd_open(pid, PidfdFlags::empty())?)
 }

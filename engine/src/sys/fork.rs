@@ -1,5 +1,5 @@
-//! Forks of a program's process. A child has copies of everything that its parent had, and none of
-//! its threads: what a thread had locked stays locked in it for ever.
+//! Forks of a program's process. A child has copies of all the parent's memory, and none of its
+//! threads: a lock that another thread held stays locked in the child for ever.
 use crate::sync::{Ordering, StaticCounter};
 use crate::sys::descriptor::Descriptor;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -10,37 +10,39 @@ use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// Forks between this process and the first one of its line that has used this library.
+/// The number of forks between this process and the first of its ancestors that has used this
+/// library.
 static GENERATION: StaticCounter = StaticCounter::new(0);
 
-/// Tells this process from its parent: what was made in another generation is not its own.
+/// A number that differs from the parent's: objects of another generation belong to an ancestor.
 #[inline]
 pub fn generation() -> u64 {
     // Relaxed: it changes while the process has one thread.
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Counts this process's forks from here on. Before what is made has its generation noted.
+/// Counts this process's forks from now on. Call it before the generation is stored.
 pub fn count() {
     static COUNTED: Once = Once::new();
     COUNTED.call_once(|| around(None, None, Some(counted)));
 }
 
 extern "C" fn counted() {
-    // Relaxed: as above.
+    // Relaxed: it changes while the process has one thread.
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Has functions called around each fork of this process: before it, and then in the parent and in
-/// the child. Of several, what is to be called first before a fork is named last.
+/// Registers functions that are called around each fork of this process: before it, and after it in
+/// the parent and in the child. Of several registrations, the last one's first function is called
+/// first.
 pub fn around(
     before: Option<extern "C" fn()>,
     in_parent: Option<extern "C" fn()>,
     in_child: Option<extern "C" fn()>,
 ) {
     let of = |function: Option<extern "C" fn()>| function.map(|it| it as unsafe extern "C" fn());
-    // SAFETY: they are functions, which stay for as long as the library does, and the C library
-    // forgets them if that is unmapped. Where there is no memory for it, forks go unnoticed.
+    // SAFETY: they are functions, which stay as long as the library does; the C library forgets
+    // them when that is unmapped. Without memory for it, forks go unnoticed.
     let _ = unsafe { libc::pthread_atfork(of(before), of(in_parent), of(in_child)) };
 }
 
@@ -48,39 +50,39 @@ pub fn around(
 #[derive(Debug)]
 pub struct Shared<T: 'static> {
     value: Mutex<T>,
-    /// Held from before a fork until after it, by the thread that forks.
+    /// The guard, held from before a fork until after it by the thread that forks.
     held: UnsafeCell<Option<MutexGuard<'static, T>>>,
 }
 
-// SAFETY: `held` is touched by the thread only that has the lock.
+// SAFETY: `held` is accessed only by the thread that has the lock.
 unsafe impl<T: Send> Sync for Shared<T> {}
 // SAFETY: it moves before it is a static, and only then is anything held.
 unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T: Send> Shared<T> {
-    /// One that nobody has locked.
+    /// A new value, not locked.
     pub const fn new(value: T) -> Self {
         Self { value: Mutex::new(value), held: UnsafeCell::new(None) }
     }
 
-    /// Waits for the lock.
+    /// Takes the lock; blocks until it is free.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock, if nobody has it.
+    /// Takes the lock, if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.value.try_lock().ok()
     }
 
-    /// To be called before each fork.
+    /// Takes the lock before a fork. Call it before each fork.
     pub fn before_fork(&'static self) {
         let guard = self.lock();
         // SAFETY: this thread has the lock.
         unsafe { *self.held.get() = Some(guard) };
     }
 
-    /// To be called after each fork, in the parent and in the child, by the same thread.
+    /// Releases the lock after a fork, in the parent and in the child, by the same thread.
     pub fn after_fork(&'static self, change: impl FnOnce(&mut T)) {
         // SAFETY: this thread has the lock, since before the fork.
         let guard = unsafe { (*self.held.get()).take() };
@@ -90,16 +92,16 @@ impl<T: Send> Shared<T> {
     }
 }
 
-/// A descriptor of this process alone: a forked child does not have it. For what the system keeps
-/// for as long as any process has the open file, such as a lock.
+/// A descriptor of this process alone, which forked children do not have: for open files with a
+/// state that the system keeps while any process has them, such as locks.
 #[derive(Debug)]
 pub(crate) struct Unshared {
     file: ManuallyDrop<Descriptor>,
     generation: u64,
 }
 
-/// Numbers of such descriptors, and what each is of: a program may have closed one that it knows
-/// nothing of, and have something else there.
+/// The numbers of such descriptors, and their files: the program may have closed one, and opened
+/// something else there.
 static UNSHARED: Shared<BTreeMap<RawFd, Option<File>>> = Shared::new(BTreeMap::new());
 
 /// Device and inode.
@@ -110,10 +112,10 @@ fn file_of(descriptor: BorrowedFd<'_>) -> Option<File> {
 }
 
 impl Unshared {
-    /// What `open` opens; no child is forked meanwhile.
+    /// Opens a descriptor by `open`; no child is forked meanwhile.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// The errors of `open`.
     pub(crate) fn open(open: impl FnOnce() -> Result<Descriptor, Errno>) -> Result<Self, Errno> {
         count();
         watch_unshared();
@@ -123,7 +125,7 @@ impl Unshared {
         Ok(Self { file: ManuallyDrop::new(file), generation: generation() })
     }
 
-    /// None in a child.
+    /// The descriptor; None in a child.
     pub(crate) fn get(&self) -> Option<BorrowedFd<'_>> {
         (generation() == self.generation).then(|| self.file.as_fd())
     }
@@ -131,7 +133,7 @@ impl Unshared {
 
 impl Drop for Unshared {
     fn drop(&mut self) {
-        // In a child the number is free, or of something else.
+        // In a child the number is free, or of another file.
         if generation() == self.generation {
             let mut numbers = UNSHARED.lock();
             numbers.remove(&self.file.as_raw_fd());
@@ -151,9 +153,9 @@ fn watch_unshared() {
     extern "C" fn in_child() {
         UNSHARED.after_fork(|numbers| {
             for (number, file) in std::mem::take(numbers) {
-                // SAFETY: if it is what it was, it is open; if not, it is only asked what it is.
+                // SAFETY: if it is the same file, it is open; if not, only its properties are read.
                 if file_of(unsafe { BorrowedFd::borrow_raw(number) }) == file {
-                    // SAFETY: the child's copy is nobody's: its owner sees that it is a child's.
+                    // SAFETY: nobody uses the child's copy: its owner sees that it is in a child.
                     unsafe { libc::close(number) };
                 }
             }

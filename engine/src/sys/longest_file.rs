@@ -1,18 +1,18 @@
-//! Files that would be longer than those of this process may be (`ulimit -f`), memory among them:
-//! the call is to fail, where the system would end the program by a signal.
+//! Writes beyond this process's limit on the length of files (`ulimit -f`), memory files among
+//! them: the call fails, in place of a signal that ends the program.
 use super::descriptor::Descriptor;
 use rustix::io::write;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Makes files longer by `grow`, without the signal: where the limit is in the way, its calls fail
-/// with `EFBIG`. A signal that was on its way to this thread before stays that.
+/// Calls `grow`, which makes files longer, without the signal: beyond the limit its calls fail with
+/// `EFBIG`. A signal that was already pending in this thread stays pending.
 // spec: LIFE-38
 pub(crate) fn within_limit<T>(grow: impl FnOnce() -> T) -> T {
     let mut signal = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
-    // SAFETY: each set is there for the system to fill, and is filled before it is read.
+    // SAFETY: the system fills each set before it is read.
     unsafe {
         libc::sigemptyset(signal.as_mut_ptr());
         libc::sigaddset(signal.as_mut_ptr(), libc::SIGXFSZ);
@@ -22,7 +22,7 @@ pub(crate) fn within_limit<T>(grow: impl FnOnce() -> T) -> T {
     let result = grow();
     if !was_pending && is_pending() {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the set is filled, and nobody wants to know more of the signal.
+        // SAFETY: the set is filled, and no more is to be known of the signal.
         unsafe { libc::sigtimedwait(signal.as_ptr(), ptr::null_mut(), &raw const at_once) };
     }
     // SAFETY: the first call has filled it.
@@ -30,7 +30,7 @@ pub(crate) fn within_limit<T>(grow: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A file, to write to without that signal.
+/// A file whose writes cause no signal.
 #[derive(Debug)]
 pub(crate) struct Limited(pub(crate) Descriptor);
 
@@ -65,7 +65,7 @@ mod tests {
         SEEN.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sends the signal to this thread, as the system does where a file would be too long.
+    /// Sends the signal to this thread, as the system does for a file that would be too long.
     fn raise() {
         // SAFETY: it takes any number.
         assert_eq!(unsafe { libc::raise(libc::SIGXFSZ) }, 0);
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!((SEEN.load(Ordering::Relaxed), is_pending()), (0, false));
         raise();
         assert_eq!(SEEN.load(Ordering::Relaxed), 1, "the program's own reaches it");
-        // One that waits while the program has it blocked is still there afterwards.
+        // A signal that the program has blocked and pending is still there afterwards.
         within_limit(|| {
             raise();
             within_limit(raise);

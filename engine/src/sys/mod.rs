@@ -1,9 +1,11 @@
-//! What takes unsafe code, besides memory: descriptors that a process was started with, who is at
-//! the other end of a socket, how often a thread has left its processor, claims on numbers of a
-//! file, a library that is there only where the launcher's is, instructions that not every
-//! processor has, trains of datagrams, and what a library owes to the program whose process it is
-//! in: threads without signals, descriptors that are none of the standard streams, children that
-//! have a library of their own, and limits that are errors and do not end the process.
+//! Unsafe code apart from shared memory.
+//!
+//! | for | |
+//! |---|---|
+//! | connections | credentials and ends of peers, claims on a file, trains of datagrams |
+//! | launchers | sockets that a process was started with, the PMIx library |
+//! | speed | special instructions, counts of context switches |
+//! | the program whose process it is | descriptors, threads, forks and limits without surprises |
 pub mod bell;
 pub(crate) mod claim;
 mod crc;
@@ -22,14 +24,14 @@ use self::descriptor::Descriptor;
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};
 use rustix::fs::{FileType, fstat};
 
-/// A copy of a socket that this process was started with; none if the number is not one's.
+/// A copy of a socket that this process was started with; None if the number is not a socket's.
 pub(crate) fn inherited_socket(number: RawFd) -> Option<Descriptor> {
-    // SAFETY: fcntl takes any number, and F_DUPFD_CLOEXEC touches no memory.
+    // SAFETY: fcntl takes any number, and F_DUPFD_CLOEXEC accesses no memory.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, descriptor::FIRST) };
     if copy < 0 {
         return None;
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has its number.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns its number.
     let copy = Descriptor::from(unsafe { OwnedFd::from_raw_fd(copy) });
     let stat = fstat(&copy).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::Socket).then_some(copy)

@@ -1,4 +1,4 @@
-//! The process at the other end of a Unix socket: how long it lives.
+//! The process at the other end of a Unix socket, and its end.
 use super::descriptor::Descriptor;
 use super::{credentials, descriptor};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -6,12 +6,12 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use std::ffi::c_int;
 
-/// Since Linux 6.5; also of a process whose number means nothing here.
+/// Since Linux 6.5; works also for a process whose number has no meaning here.
 const SO_PEERPIDFD: c_int = 77;
 
-/// A descriptor of the process that can be read once that has ended, whoever else holds its
-/// sockets by then, such as a child. None of this very process, and where the kernel does not show
-/// the process or refuses the call.
+/// A descriptor that is readable once the process has ended, even if another one, such as a child,
+/// still holds its sockets. None for this process itself, and where the kernel hides the process or
+/// refuses the call.
 ///
 /// # Errors
 /// `ESRCH` if the process has ended already.
@@ -44,12 +44,12 @@ fn pidfd(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     if got != 0 || life < 0 {
         return None;
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has its number.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns its number.
     Some(unsafe { OwnedFd::from_raw_fd(life) })
 }
 
-/// Whether the other end of a socket has something that it has not taken. No, where the system does
-/// not tell.
+/// Whether the other end of a socket has data that it has not read. False where the system does not
+/// report it.
 pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {
     let mut unread: c_int = 0;
     // SAFETY: the kernel writes one number, of this type.

@@ -1,10 +1,9 @@
-//! The client side of PMIx: the few calls of `libpmix` that a rank needs to meet the others.
+//! The client side of PMIx: the few calls of `libpmix` by which a rank meets the others.
 //!
-//! The library belongs to the launcher, in whatever version that has, so it is opened when there is
-//! a launcher that speaks PMIx. What is declared here is the same from version 2 to 5 of the
-//! interface (`pmix.h`, `pmix_common.h`), as far as it is used: a value's payload was 16 bytes in
-//! version 2 and is 24 since, which matters to nobody who hands over one information at a time and
-//! reads values where they stand.
+//! The library belongs to the launcher, and so does its version. It is opened when a launcher
+//! speaks PMIx. These declarations fit versions 2 to 5 of the interface (`pmix.h`,
+//! `pmix_common.h`). A value's payload had 16 bytes in version 2 and has 24 since. That makes no
+//! difference to a caller that passes one information at a time and reads values in place.
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
@@ -20,11 +19,11 @@ const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
 const SUCCESS: c_int = 0;
 /// `PMIX_ERR_TIMEOUT`.
 const TIMED_OUT: c_int = -24;
-/// `PMIX_OPERATION_SUCCEEDED`: done at once, and no news will come of it.
+/// `PMIX_OPERATION_SUCCEEDED`: complete at once, without a later call of the callback.
 const DONE_AT_ONCE: c_int = -157;
 /// `PMIX_GLOBAL`: processes of this host and of others may ask for it.
 const GLOBAL: u8 = 3;
-/// `PMIX_RANK_WILDCARD`: of the job, or all of its ranks.
+/// `PMIX_RANK_WILDCARD`: the job itself, or all of its ranks.
 const ALL_RANKS: u32 = u32::MAX - 1;
 
 /// Types of values: `PMIX_BOOL`, `PMIX_STRING`, `PMIX_INT` and `PMIX_UINT32`.
@@ -85,10 +84,10 @@ impl Info {
     }
 }
 
-/// What is called when a fence is over.
+/// The callback for the end of a fence.
 type Told = unsafe extern "C" fn(c_int, *mut c_void);
 
-/// The library's functions. It is never closed: its threads may be on their way out.
+/// The library's functions. The library is never closed: its threads may still be running.
 struct Calls {
     init: unsafe extern "C" fn(*mut Process, *mut Info, usize) -> c_int,
     finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
@@ -109,8 +108,8 @@ struct Calls {
 impl Calls {
     fn load() -> Result<Self, Failure> {
         let open = |name: &&str| {
-            // SAFETY: opening it runs what the launcher's own library runs in every program that
-            // is linked with it.
+            // SAFETY: opening it runs what the launcher's own library runs in every program that is
+            // linked with it.
             unsafe { Library::new(*name) }
         };
         let first = open(&LIBRARIES[0]);
@@ -149,16 +148,16 @@ impl Calls {
     }
 }
 
-/// A call has failed.
+/// The failure of a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nothing came in time.
+    /// No answer came in time.
     TimedOut,
-    /// What the library says.
+    /// The library's own text.
     Other(String),
 }
 
-/// This process as a client of the launcher's server; until it is dropped or has finished.
+/// This process as a client of the launcher's server, until it is dropped or has finished.
 pub(crate) struct Client {
     calls: Calls,
     own: Process,
@@ -172,8 +171,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Connects with the server that the environment names. The library decides how long that may
-    /// take.
+    /// Connects with the server that the environment names. The library limits the time of that.
     pub(crate) fn start() -> Result<Self, Failure> {
         let calls = Calls::load()?;
         let mut own = Process { namespace: [0; 256], rank: 0 };
@@ -187,16 +185,16 @@ impl Client {
         self.own.rank
     }
 
-    /// How many ranks the job has.
-    pub(crate) fn job_size(&self, patience: Duration) -> Result<u32, Failure> {
-        self.get_with(ALL_RANKS, JOB_SIZE, patience, |value| match value.kind {
+    /// The number of ranks of the job.
+    pub(crate) fn job_size(&self, timeout: Duration) -> Result<u32, Failure> {
+        self.get_with(ALL_RANKS, JOB_SIZE, timeout, |value| match value.kind {
             // SAFETY: its type says which member is there.
             UINT32 => Some(unsafe { value.payload.number }),
             _ => None,
         })
     }
 
-    /// Puts up a text, for after the next fence.
+    /// Publishes a text, for others after the next fence.
     pub(crate) fn put(&self, key: &CStr, text: &str) -> Result<(), Failure> {
         let text = CString::new(text).map_err(|_| Failure::Other("a zero in a text".into()))?;
         let payload = Payload { text: text.as_ptr().cast_mut() };
@@ -208,28 +206,29 @@ impl Client {
         self.calls.check(unsafe { (self.calls.commit)() })
     }
 
-    /// Waits until all ranks of the job are here, and brings what they have put up.
-    pub(crate) fn fence(&self, patience: Duration) -> Result<(), Failure> {
+    /// Waits until all ranks of the job have called it, and brings the texts that they have
+    /// published.
+    pub(crate) fn fence(&self, timeout: Duration) -> Result<(), Failure> {
         let (told, news) = channel();
         let all = Process { rank: ALL_RANKS, ..self.own };
         let collect = Info::new(COLLECT_DATA, BOOL, Payload { flag: true });
         let fence = Box::into_raw(Box::new(Fence { all, collect, told }));
-        // SAFETY: the two arrays have one member each, in a box that is there until it is told of.
+        // SAFETY: the two arrays have one member each, in a box that lives until the callback.
         let status = unsafe {
             (self.calls.fence)(&(*fence).all, 1, &(*fence).collect, 1, tell, fence.cast())
         };
         if status != SUCCESS {
-            // SAFETY: nobody is told of what was refused, or done at once: the box is still ours.
+            // SAFETY: for a refused or immediate fence there is no callback: the box is still ours.
             drop(unsafe { Box::from_raw(fence) });
             return if status == DONE_AT_ONCE { Ok(()) } else { self.calls.check(status) };
         }
-        let status = news.recv_timeout(patience).map_err(|_| Failure::TimedOut)?;
+        let status = news.recv_timeout(timeout).map_err(|_| Failure::TimedOut)?;
         self.calls.check(status)
     }
 
-    /// What a rank has put up before a fence.
-    pub(crate) fn get(&self, rank: u32, key: &CStr, patience: Duration) -> Result<String, Failure> {
-        self.get_with(rank, key, patience, |value| {
+    /// The text that a rank has published before a fence.
+    pub(crate) fn get(&self, rank: u32, key: &CStr, timeout: Duration) -> Result<String, Failure> {
+        self.get_with(rank, key, timeout, |value| {
             if value.kind != STRING {
                 return None;
             }
@@ -246,11 +245,11 @@ impl Client {
         &self,
         rank: u32,
         key: &CStr,
-        patience: Duration,
+        timeout: Duration,
         read: impl Fn(&Value) -> Option<T>,
     ) -> Result<T, Failure> {
         let of = Process { rank, ..self.own };
-        let seconds = c_int::try_from(patience.as_secs().max(1)).unwrap_or(c_int::MAX);
+        let seconds = c_int::try_from(timeout.as_secs().max(1)).unwrap_or(c_int::MAX);
         let timeout = Info::new(TIMEOUT, INT, Payload { seconds });
         let mut value = null_mut();
         // SAFETY: all it reads lives until it returns, and it writes one pointer.
@@ -260,7 +259,7 @@ impl Client {
             return Err(Failure::Other("a value is missing".into()));
         }
         // SAFETY: the library has made this value for us, by malloc as its text. Only a value of
-        // the type that was expected has nothing else to free; another one is left.
+        // the expected type has nothing else to free; another one is leaked.
         let read = unsafe {
             let read = read(&*value);
             if read.is_some() {
@@ -277,7 +276,7 @@ impl Client {
     /// Disconnects from the server.
     pub(crate) fn finish(&mut self) {
         if std::mem::take(&mut self.is_running) {
-            // SAFETY: without information, none is read. Whatever it returns, we are done.
+            // SAFETY: without information, none is read. Its result does not matter.
             let _ = unsafe { (self.calls.finalize)(null(), 0) };
         }
     }
@@ -289,21 +288,21 @@ impl Drop for Client {
     }
 }
 
-/// A fence that others still have to reach. It belongs to the library until that tells of it,
-/// which may be after we have given up.
+/// A fence that other ranks have yet to reach. It belongs to the library until the callback, which
+/// may come after we have given up.
 struct Fence {
     all: Process,
     collect: Info,
     told: Sender<c_int>,
 }
 
-/// Called once, on the library's thread, when a fence is over.
+/// The callback, on the library's thread, when a fence is over.
 ///
 /// # Safety
-/// `fence` is what [`Client::fence`] has handed over, and comes back once.
+/// `fence` is the pointer from [`Client::fence`], and comes back once.
 unsafe extern "C" fn tell(status: c_int, fence: *mut c_void) {
-    // SAFETY: a box was made into this pointer, and nobody else makes a box of it again.
+    // SAFETY: a box was made into this pointer, and no other code makes it a box again.
     let fence = unsafe { Box::from_raw(fence.cast::<Fence>()) };
-    // Whoever waited may have given up.
+    // The waiting call may have given up.
     let _ = fence.told.send(status);
 }

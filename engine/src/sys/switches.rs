@@ -1,8 +1,8 @@
-//! How often a thread has left its processor.
+//! Context switches of a thread.
 use std::mem::MaybeUninit;
 
-/// How often this thread has let others run, by sleeping, by yielding where others wait, or since
-/// its time was over; 0 where the system does not count.
+/// The number of times that this thread has left its processor: to sleep, to yield where others
+/// wait, or at the end of its time slice. 0 where the system does not count.
 pub(crate) fn switches() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: there is room for what the call writes, and zeros are a usage if it writes nothing.

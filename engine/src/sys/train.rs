@@ -1,5 +1,5 @@
-//! Sending and receiving trains of datagrams, with nothing around it: receiving is called all the
-//! time while nothing comes.
+//! Sending and receiving trains of datagrams, with as little overhead as possible: receiving is
+//! called all the time while no datagrams come.
 use arrayvec::ArrayVec;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -7,22 +7,22 @@ use rustix::io::Errno;
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// What one receive has brought.
+/// The result of one receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Train {
-    /// Where it came from, if that was asked and is an address of IP.
+    /// The sender's address, if it was asked for and is an IP address.
     pub(crate) from: Option<SocketAddr>,
     pub(crate) len: usize,
-    /// Bytes of each of its datagrams but the last one.
+    /// Bytes of each of its datagrams except the last one.
     pub(crate) segment: usize,
-    /// Whether there was room for all of it.
+    /// Whether there was room for the whole train.
     pub(crate) is_whole: bool,
 }
 
-/// Datagrams of a train: what every system that knows trains takes.
+/// The most datagrams of a train: the number that every system with trains accepts.
 pub(crate) const TRAIN_MAX: usize = 64;
 
-/// The control message that makes datagrams of what is sent: a number, the length of each.
+/// The control message that cuts the data into datagrams: a number, the length of each.
 #[repr(C)]
 struct Order {
     head: libc::cmsghdr,
@@ -30,14 +30,15 @@ struct Order {
     _padding: [u16; 3],
 }
 
-/// Sends datagrams with one call, each of `segment` bytes, but for the last one, which may be
-/// shorter: to `to`, or to whomever the socket is connected to. The first [`TRAIN_MAX`] of them go.
+/// Sends datagrams with one call, to `to` or to the address with which the socket is connected.
+/// Each has `segment` bytes, except the last one, which may be shorter. Sends the first
+/// [`TRAIN_MAX`] of them.
 ///
-/// What lies one behind the other goes as one piece: the system copies each piece by itself, and a
-/// long one twice as fast as many short ones.
+/// Contiguous datagrams are passed as one piece: the system copies each piece by itself, and one
+/// long piece twice as fast as many short ones.
 ///
 /// # Errors
-/// What the system says, and `AGAIN` where it takes no more.
+/// The system's error; `AGAIN` where it accepts no more.
 pub(crate) fn send_train<'a>(
     socket: BorrowedFd<'_>,
     to: Option<&SockaddrStorage>,
@@ -80,11 +81,11 @@ struct Control {
     _padding: libc::c_int,
 }
 
-/// Receives a train or a lone datagram from an IP socket that does not block. Who knows where all
-/// that comes there is from need not ask: to say so takes the system a tenth of the call.
+/// Receives a train or a single datagram from a non-blocking IP socket. A caller that knows the
+/// sender need not ask for its address, which takes the system a tenth of the call.
 ///
 /// # Errors
-/// What the system says, and `AGAIN` where nothing is there.
+/// The system's error; `AGAIN` where no datagram has come.
 #[inline]
 pub(crate) fn receive_train(
     socket: BorrowedFd<'_>,
@@ -114,11 +115,11 @@ pub(crate) fn receive_train(
     Ok(Train { from: address(&name), len, segment, is_whole })
 }
 
-/// What the system wrote where an address of either kind has room; nothing, where it was not asked.
+/// The address that the system has written into room for either kind; None if it was not asked for.
 fn address(name: &libc::sockaddr_in6) -> Option<SocketAddr> {
     let port = u16::from_be(name.sin6_port);
     match i32::from(name.sin6_family) {
-        // Behind family and port, of which it has the same, that one has the address.
+        // Family and port are at the same place in both; the IPv4 address follows them.
         libc::AF_INET => Some((Ipv4Addr::from(u32::from_be(name.sin6_flowinfo)), port).into()),
         libc::AF_INET6 => {
             let ip = Ipv6Addr::from(name.sin6_addr.s6_addr);

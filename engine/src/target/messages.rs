@@ -1,7 +1,7 @@
-//! Deposit messages of mediated peers: found by their keys, carried out in the owner's depots.
+//! Deposit messages of mediated peers: found by their keys, executed in the owner's depots.
 use super::Responder;
 use crate::depot::carry::{Bytes, DepotEnd};
-use crate::depot::memo::Memo;
+use crate::depot::instruction_cache::InstructionCache;
 use crate::depot::served::Served as ServedInlet;
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::map::Mapping;
@@ -15,11 +15,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Inlets {
     slots: Vec<Option<(Key, ServedInlet)>>,
-    /// The data of the message at hand: copied out of what its sender can write, or on its way
-    /// there.
+    /// The data of the present message, copied from or to memory that its sender can access.
     data: Box<[u8; DATA_MAX]>,
-    memo: Memo,
-    /// A message waits for a depot, which wakes nobody when it is free.
+    instructions: InstructionCache,
+    /// A message waits for a depot, whose release wakes nobody.
     waits: bool,
 }
 
@@ -28,7 +27,7 @@ impl Default for Inlets {
         Self {
             slots: Vec::new(),
             data: Box::new([0; DATA_MAX]),
-            memo: Memo::default(),
+            instructions: InstructionCache::default(),
             waits: false,
         }
     }
@@ -53,20 +52,20 @@ impl Responder {
         find(&self.inlets.slots, key)
     }
 
-    /// Whether a depot has an inlet of this number whose key is alive.
+    /// Whether a depot has an inlet of this number whose key is valid.
     pub(crate) fn has_inlet(&self, depot: &Arc<DepotMemory>, number: u8) -> bool {
         let mut inlets = self.inlets.slots.iter().flatten().map(|(_, inlet)| inlet);
         inlets.any(|inlet| inlet.number == number && Arc::ptr_eq(&inlet.depot, depot))
     }
 
-    /// Whether a message has found its depot locked since this was asked last: whoever serves it
-    /// must come back.
+    /// Whether a message has found its depot locked since the last call: then the server must try
+    /// again.
     // spec: DEP-24, WAIT-3
     pub(super) fn waits_for_depot(&mut self) -> bool {
         std::mem::take(&mut self.inlets.waits)
     }
 
-    /// Forgets all inlets of a depot; returns their keys, which are to be ended.
+    /// Removes all inlets of a depot; returns their keys, which the caller must revoke.
     pub(crate) fn end_inlets(&mut self, depot: &Arc<DepotMemory>) -> Vec<Key> {
         let of_depot = |slot: &mut Option<(Key, ServedInlet)>| {
             slot.take_if(|(_, i)| Arc::ptr_eq(&i.depot, depot))
@@ -81,7 +80,7 @@ fn find(slots: &[Option<(Key, ServedInlet)>], key: Key) -> Option<&ServedInlet> 
 }
 
 impl Inlets {
-    /// What becomes of a message whose key is good; `at` is where its inlet's memory begins.
+    /// Executes a message whose key is valid; `at` is the beginning of its inlet's memory.
     // spec: DEP-22
     pub(super) fn carry_out(
         &mut self,
@@ -89,12 +88,12 @@ impl Inlets {
         (at, memory): (Extent, &Mapping),
         exchange: &mut impl Exchange,
     ) -> Delivery {
-        let Self { slots, data, memo, waits } = self;
+        let Self { slots, data, instructions, waits } = self;
         let Some(ServedInlet { depot, number, len }) = find(slots, posted.key) else {
             return Delivery::NoInlet;
         };
         let range = (at.offset(), *len);
-        let end = DepotEnd { depot, number: *number, memory, range, memo };
+        let end = DepotEnd { depot, number: *number, memory, range, instructions };
         let data = &mut data[..usize::from(posted.message.len)];
         let bytes = if posted.message.brings {
             exchange.bring(data);
@@ -111,7 +110,7 @@ impl Inlets {
         }
     }
 
-    /// What the message carried out last has read.
+    /// The data that the last message has read.
     pub(super) fn read(&self, len: usize) -> &[u8] {
         &self.data[..len]
     }

@@ -1,19 +1,19 @@
-//! How wide memory is that two processors stream through.
+//! The amount of memory through which one processor streams to another one.
 use std::fs;
 use std::sync::OnceLock;
 
-/// A processor's own cache, where the system does not say.
+/// The assumed size of a processor's own cache, where the system does not report it.
 const USUAL: usize = 1 << 20;
-/// Narrower, what is read is fetched from the writer's first-level cache; wider, it takes memory
-/// for nothing.
+/// The least and the greatest width. In a narrower ring, data is fetched from the writer's
+/// first-level cache; a wider one only costs memory.
 const WIDTHS: [usize; 2] = [1 << 20, 1 << 22];
 
-/// Bytes of the narrowest ring of those that take turns: four pieces.
+/// Bytes of the narrowest ring of processes that take turns: four pieces.
 const NARROWEST: usize = 1 << 17;
 
-/// Bytes of memory through which one processor streams to another one: twice what is in its own
-/// caches. What it has written is then in the cache that they share when the other one reads it,
-/// from where it comes several times as fast as from the writer's own.
+/// Bytes of memory through which one processor streams to another one: twice the size of its own
+/// caches. When the other one reads, the data is then in the cache that both share, from where it
+/// comes several times as fast as from the writer's own cache.
 // spec: LIM-4
 pub(crate) fn stream_width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
@@ -23,9 +23,9 @@ pub(crate) fn stream_width() -> usize {
     })
 }
 
-/// Bytes of each ring between so many processes that take turns on their processors: of all these
-/// rings together two widths of streams. What one process writes is then still in the caches when
-/// another one has its turn and reads it.
+/// Bytes of each ring between this number of processes that take turns on their processors. All
+/// these rings together have twice [`stream_width`]: the data of one process is still in the caches
+/// when another one reads it.
 // spec: LIM-6
 pub(crate) fn width_in_turns(processes: usize) -> usize {
     share_of(stream_width(), processes)
@@ -37,7 +37,7 @@ fn share_of(width: usize, processes: usize) -> usize {
     each.max(NARROWEST)
 }
 
-/// Bytes, as the system says them: `1024K`.
+/// Parses a number of bytes as the system writes it: `1024K`.
 fn kilobytes(said: &str) -> Option<usize> {
     let count: usize = said.trim().strip_suffix('K')?.parse().ok()?;
     count.checked_mul(1 << 10)

@@ -1,32 +1,33 @@
-//! How messages come that their receiver can read where they lie: as is said for their length, or
-//! as has been faster.
+//! The choice of the method for messages that their receiver can read in place: by the cut-offs for
+//! their length, or else by measurement.
 use super::{Method, ROUND, Trials, Tuning, Use};
 use ayre_proto::ring::asking::ENOUGH;
 use std::time::{Duration, Instant};
 
 const _: () = assert!(ENOUGH > ROUND, "a receiver has decided when its sender stops asking");
 
-/// How one message comes.
+/// The method chosen for one message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen {
     pub(crate) bytes: u64,
     pub(crate) by: Method,
-    /// When it was chosen, in nanoseconds of these choices' own clock, where that is timed.
+    /// The time of the choice, in nanoseconds of the clock of [`Choices`], if the message is timed.
     pub(crate) since: Option<u64>,
 }
 
-/// What a receiver has found out.
+/// The measurements of one receiver.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     trials: Trials,
-    /// From when on its times count.
+    /// The beginning of its clock.
     start: Option<Instant>,
-    /// When the last message was here that was timed.
+    /// The time at which the last timed message was complete.
     last_timed: Option<u64>,
 }
 
 impl Choices {
-    /// Chooses how a message of so many bytes comes. Without cut-offs for its use that is timed.
+    /// Chooses the method for a message of this length. Without cut-offs for its use, the message
+    /// is timed.
     // spec: INJ-2, INJ-8
     pub(crate) fn choose(
         &mut self,
@@ -45,8 +46,8 @@ impl Choices {
         }
     }
 
-    /// All of a message is here. How long it has taken counts: since it was wanted, or the last one
-    /// before it was here.
+    /// Records that a message is complete. It has taken the time since it was requested, or since
+    /// the message before it was complete, if that is later.
     // spec: INJ-8
     pub(crate) fn finish(&mut self, chosen: Chosen, now: impl FnOnce() -> Instant) {
         let Chosen { bytes, by, since: Some(since) } = chosen else { return };
@@ -57,7 +58,7 @@ impl Choices {
         self.trials.note(by, bytes, Duration::from_nanos(now.saturating_sub(since)));
     }
 
-    /// A message does not come, or not as was chosen.
+    /// Records that a message does not come, or comes by another method.
     // spec: INJ-8
     pub(crate) fn drop_one(&mut self, chosen: Chosen) {
         if chosen.since.is_some() {
@@ -76,7 +77,7 @@ mod tests {
     use crate::tuning::Step;
     use std::time::Duration;
 
-    /// A clock that its holder sets.
+    /// A clock that the test sets.
     fn at(nanos: u64) -> impl FnOnce() -> Instant {
         static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
         let start = *START.get_or_init(crate::clock::now);
@@ -98,7 +99,7 @@ mod tests {
         }
     }
 
-    /// The steps of one use say nothing of another one.
+    /// Times of one use do not count for another one.
     // spec: INJ-8
     #[test]
     fn the_faster_one_is_taken_whatever_is_said_of_other_uses() {
@@ -114,7 +115,7 @@ mod tests {
         assert!(by_kernel > 480, "{by_kernel} of 500");
     }
 
-    /// Of two that were wanted at one time, the second takes what is left behind the first.
+    /// Of two messages requested at one time, the second has the time after the first one's end.
     // spec: INJ-8
     #[test]
     fn time_spent_behind_another_transfer_is_not_counted() {

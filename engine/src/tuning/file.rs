@@ -1,4 +1,4 @@
-//! The file that cut-offs are kept in, and where it is looked for.
+//! The file of cut-offs, and the places where it is looked for.
 use super::{Step, Tuning, Use};
 use crate::error::SetupError;
 use crate::{settings, text_file};
@@ -6,33 +6,33 @@ use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Of all users of the machine.
+/// The file for all users of the machine.
 const SYSTEM: &str = "/etc/ayre/tuning.toml";
 
-/// Why a file has no cut-offs.
+/// The reason why a file cannot be used for cut-offs.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TuningError(String);
 
 crate::error::debug_is_display!(TuningError);
 
-/// Where cut-offs come from.
+/// The origin of cut-offs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuningOrigin {
-    /// No file: they are those of [`Tuning::new`].
+    /// No file: the cut-offs of [`Tuning::new`].
     BuiltIn,
-    /// This one.
+    /// This file.
     File(PathBuf),
-    /// This one is there but cannot be used, and they are the built-in ones.
+    /// The built-in cut-offs: this file exists but cannot be used, for the given reason.
     Ignored(PathBuf, TuningError),
 }
 
-/// What a port takes whose program does not say.
+/// The cut-offs of a port whose program has not set any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveTuning {
     /// The cut-offs.
     pub tuning: Tuning,
-    /// Where they come from.
+    /// Their origin.
     pub origin: TuningOrigin,
 }
 
@@ -77,7 +77,7 @@ impl Display for Tuning {
     }
 }
 
-/// The file of this user, if he has a place for such files.
+/// The path of this user's tuning file. `None` if the user has no folder for such files.
 // spec: INJ-4
 pub fn file_of_user() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -86,8 +86,9 @@ pub fn file_of_user() -> Option<PathBuf> {
     Some(config.join("ayre/tuning.toml"))
 }
 
-/// What a port takes whose program does not say: of the file that the variable names, of the
-/// user's, of the machine's, or the built-in ones.
+/// The cut-offs of a port whose program has not set any. They come from the first of these that
+/// exists: the file that `AYRE_TUNING` names, the user's file, the machine's file, the built-in
+/// values.
 ///
 /// # Errors
 /// [`SetupError::Environment`] where the file that the variable names cannot be used.
@@ -103,7 +104,7 @@ pub fn active() -> Result<ActiveTuning, SetupError> {
     }
 }
 
-/// The file that the user has named: what is wrong with it, he wants to know.
+/// Reads the file that the user has named; a mistake in it is an error.
 fn named(path: &Path) -> Result<ActiveTuning, SetupError> {
     let wrong = |why: &dyn Display| settings::wrong_tuning(&path.display(), why);
     let text = text_file::read(path).map_err(|error| wrong(&error))?;
@@ -111,7 +112,7 @@ fn named(path: &Path) -> Result<ActiveTuning, SetupError> {
     Ok(ActiveTuning { tuning, origin: TuningOrigin::File(path.to_owned()) })
 }
 
-/// Of the first file that is there. One that cannot be used stops no program.
+/// Reads the first file that exists. One that cannot be used is reported, and stops no program.
 fn first_of(files: impl Iterator<Item = PathBuf>) -> ActiveTuning {
     for path in files {
         match text_file::read(&path) {

@@ -1,4 +1,4 @@
-//! Which method moves how many bytes: cut-offs, as measured on a machine.
+//! The method by which bytes are moved, by their number: cut-offs measured on a machine.
 //!
 //! ```text
 //!   measured:  1K 2K ... 512K 1M ... 16M         a file, or a program's own
@@ -19,23 +19,23 @@ use trials::{ROUND, Trials};
 
 pub use file::{ActiveTuning, TuningError, TuningOrigin, active, file_of_user};
 
-/// How bytes are moved.
+/// A method to move bytes.
 // spec: INJ-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// An ordinary copy, through the caches.
     Cached,
-    /// A copy with non-temporal stores, past them.
+    /// A copy with non-temporal stores, past the caches.
     Streaming,
-    /// Pieces through memory that both ends share: two copies, at the same time.
+    /// Pieces through memory that both sides share: two copies, which overlap in time.
     Pipeline,
-    /// The receiver has the kernel copy from the sender's own memory: one copy.
+    /// One copy, which the kernel makes for the receiver from the sender's memory.
     Kernel,
 }
 
 impl Method {
-    /// Its name in the file.
+    /// The method's name in the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cached => "cached",
@@ -46,7 +46,7 @@ impl Method {
     }
 }
 
-/// What bytes are moved for.
+/// A use: an operation whose method depends on its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Use {
     /// A put of the program's bytes to a peer's memory, on a direct connection.
@@ -55,19 +55,19 @@ pub enum Use {
     Get,
     /// A long active message between processes of one host, on a direct connection.
     Message,
-    /// A message of an endpoint that waits for its receive, between processes of one host. Without
-    /// steps, each endpoint finds out for itself what is the fastest.
+    /// A matched message of an endpoint that waits for its receive, between processes of one host.
+    /// Without steps, each endpoint measures which method is the fastest.
     Receive,
 }
 
 impl Use {
-    /// All, in the order of the file.
+    /// All uses, in the order of the file.
     pub const ALL: [Self; 4] = [Self::Put, Self::Get, Self::Message, Self::Receive];
 
-    /// Those that `ayre tune` measures.
+    /// The uses that `ayre tune` measures.
     pub const MEASURED: [Self; 3] = [Self::Put, Self::Get, Self::Message];
 
-    /// Its name in the file.
+    /// The use's name in the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Put => "put",
@@ -77,7 +77,7 @@ impl Use {
         }
     }
 
-    /// What it can be done by; first, what it is done by where nothing else was measured.
+    /// The methods that the use has. The first one is the default where nothing was measured.
     // spec: INJ-2
     pub const fn methods(self) -> &'static [Method] {
         match self {
@@ -87,32 +87,33 @@ impl Use {
     }
 }
 
-/// From so many bytes on, this method.
+/// A step: from this number of bytes on, this method is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Bytes.
+    /// The least number of bytes.
     pub from: u64,
-    /// The method.
+    /// The method from there on.
     pub method: Method,
 }
 
-/// How long each method of a use took for operations of one size.
+/// The time of each method of a use, for operations of one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The size in bytes.
+    /// The size of the operations in bytes.
     pub bytes: u64,
-    /// Nanoseconds of an operation; a method that cannot be used here is left out.
+    /// Nanoseconds per operation. A method that is not available here is left out.
     pub times: Vec<(Method, f64)>,
 }
 
-/// Of the time of the first method, what another one must not exceed to be chosen: less is noise.
+/// A method is chosen over the default only if it takes at most this share of the default's time: a
+/// smaller difference is noise.
 const NOISE: f64 = 0.97;
-/// Steps of a use.
+/// The largest number of steps of a use.
 const STEPS_MAX: usize = 16;
 
 impl Measured {
-    /// The fastest method, or the use's first one where that is as fast but for noise.
+    /// The fastest method, or the use's first one if the difference is only noise.
     // spec: INJ-5
     pub fn best(&self, of: Use) -> Method {
         let first = of.methods()[0];
@@ -132,20 +133,21 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The built-in cut-offs: each use by its first method, whatever the size.
+    /// The built-in cut-offs: the first method of each use, for all sizes.
     pub const fn new() -> Self {
         Self { steps: [const { Vec::new() }; Use::ALL.len()] }
     }
 
-    /// The steps of a use, ascending.
+    /// The steps of a use, in ascending order of bytes.
     pub fn steps(&self, of: Use) -> &[Step] {
         &self.steps[of as usize]
     }
 
-    /// With these steps of a use.
+    /// Sets the steps of a use.
     ///
     /// # Errors
-    /// What is wrong with them: not ascending, too many, or a method that the use does not have.
+    /// A text: the steps are not ascending, or too many, or name a method that the use does not
+    /// have.
     // spec: INJ-2
     pub fn with_steps(mut self, of: Use, steps: Vec<Step>) -> Result<Self, &'static str> {
         if steps.len() > STEPS_MAX {
@@ -161,8 +163,8 @@ impl Tuning {
         Ok(self)
     }
 
-    /// With what was measured of a use, sizes ascending: each size is a step where its best method
-    /// is another one than that of the size before.
+    /// Sets the steps of a use from measurements in ascending order of sizes. A step begins at each
+    /// size whose best method differs from that of the size before.
     // spec: INJ-5
     pub fn with_measured(mut self, of: Use, rows: &[Measured]) -> Self {
         let mut last = of.methods()[0];
@@ -178,13 +180,13 @@ impl Tuning {
         self
     }
 
-    /// By which method so many bytes are moved, where anything is said of this use.
+    /// The method for this number of bytes, if the use has steps.
     // spec: INJ-2
     pub(crate) fn said(&self, of: Use, bytes: u64) -> Option<Method> {
         (!self.steps(of).is_empty()).then(|| self.method(of, bytes))
     }
 
-    /// By which method so many bytes are moved.
+    /// The method for this number of bytes; the use's first one where it has no steps.
     // spec: INJ-2
     #[inline]
     pub fn method(&self, of: Use, bytes: u64) -> Method {
@@ -217,7 +219,7 @@ mod tests {
         let tuning = Tuning::new().with_measured(Use::Put, &rows);
         for row in &rows {
             let fastest = row.times.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
-            // One percent is noise, and no reason to leave the first method.
+            // One percent is noise, and no reason to leave the default.
             let expected = if row.bytes == 16384 { Cached } else { fastest.0 };
             assert_eq!(tuning.method(Use::Put, row.bytes), expected, "{}", row.bytes);
         }

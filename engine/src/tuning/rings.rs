@@ -1,4 +1,4 @@
-//! How much memory the rings of this process have together.
+//! A budget for the memory of all rings of this process.
 use super::caches::stream_width;
 use crate::machine::host::ranks_here;
 use crate::machine::memory;
@@ -7,28 +7,28 @@ use crate::sync::{Ordering, StaticCounter};
 use ayre_proto::ring::NARROW;
 use std::sync::OnceLock;
 
-/// The part of the memory that may be used which the rings of one process have together, and those
-/// of a launcher's ranks on a host.
+/// The share of the usable memory that the rings of one process get together, and those of all
+/// ranks that a launcher has started on a host.
 const SHARE_OF_ONE: u64 = 64;
 const SHARE_OF_RANKS: u64 = 8;
-/// How many of a kind are as wide as they are at best.
+/// The number of rings that may have their full width.
 // spec: LIM-4, AM-12
 const FEW: u64 = 16;
-/// Bytes of each of the others.
+/// Bytes of each ring beyond those few.
 const OF_MANY: u64 = 1 << 18;
 
-/// What the rings of a process may have, and have: those that it writes to processes of its host,
-/// those of its links, and the landings of its messengers.
+/// The budget of the process's rings and the bytes in use: rings that it writes to processes of its
+/// host, rings of its links, and landings of its messengers.
 #[derive(Debug)]
 pub(crate) struct Rings {
     bytes: u64,
     taken: StaticCounter,
-    /// Rings of this host that are wider than each of many.
+    /// The number of rings within this host that are wider than [`OF_MANY`].
     wide: StaticCounter,
 }
 
 impl Rings {
-    /// Those of this process.
+    /// The budget of this process.
     // spec: LIM-5, LIFE-41
     pub(crate) fn of_process() -> &'static Self {
         static RINGS: OnceLock<Rings> = OnceLock::new();
@@ -38,27 +38,28 @@ impl Rings {
         })
     }
 
-    /// Of one of so many processes, as many as the launcher says, that may use so much memory.
+    /// The budget of one of `ranks` processes, the number that the launcher gives, which may use
+    /// `limit` bytes together.
     // spec: LIM-5
     fn of(limit: u64, ranks: usize) -> Self {
         let bytes = limit / SHARE_OF_ONE.max(SHARE_OF_RANKS * ranks as u64);
         Self { bytes, taken: StaticCounter::new(0), wide: StaticCounter::new(0) }
     }
 
-    /// Bytes that they may have together.
+    /// The budget in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes that a ring within this host may come to use.
+    /// The largest number of bytes that one ring within this host may have.
     // spec: LIM-4, LIM-5
     pub(crate) fn widest(&self) -> u64 {
         power_of_two(self.bytes / 2).min(stream_width() as u64).max(NARROW)
     }
 
-    /// As many of so many bytes, a power of two, as each of some rings at a time can have now. One
-    /// that is alone has as much as if the process had no other rings: so it is on a simulated
-    /// network, where a run does not depend on what else the process does.
+    /// The bytes that each of `rings` new rings can have now: a power of two, at most `wanted`.
+    /// Where `is_alone` is set, other rings of the process do not count. A simulated network sets
+    /// it, so that a run does not depend on the rest of the process.
     // spec: LIM-5, NET-9
     pub(crate) fn affordable(&self, wanted: usize, rings: u64, is_alone: bool) -> usize {
         // Relaxed, here and below: a count, which orders nothing.
@@ -73,7 +74,7 @@ impl Rings {
         self.wide.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Gives a ring more bytes, with which it has so many, if that leaves as many for others.
+    /// Gives a ring `more` bytes, so that it has `bytes`, if as many remain for others.
     fn gives(&self, more: u64, bytes: u64) -> bool {
         let given = |taken: u64| {
             let taken = taken + more;
@@ -83,36 +84,36 @@ impl Rings {
     }
 }
 
-/// What one ring has of that; it goes back with the ring.
+/// The share of one ring in the budget, which is given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// None of what somebody else answers for.
+    /// None where another object accounts for the memory.
     rings: Option<&'static Rings>,
     bytes: u64,
-    /// It is one of few.
+    /// The ring is one of the few wide ones.
     is_wide: bool,
 }
 
 impl Share {
-    /// Of a ring that uses nothing yet.
+    /// The share of a ring that uses nothing yet.
     pub(crate) const fn of(rings: &'static Rings) -> Self {
         Self { rings: Some(rings), bytes: 0, is_wide: false }
     }
 
-    /// Of a ring for which somebody else answers.
+    /// The share of a ring for which another object accounts.
     pub(crate) const fn none() -> Self {
         Self { rings: None, bytes: 0, is_wide: false }
     }
 
-    /// Of one of so many bytes, that it could be asked for, and has in any case now.
+    /// A share of `bytes`, which is granted in any case.
     pub(crate) fn taken(rings: &'static Rings, bytes: u64) -> Self {
         rings.taken.fetch_add(bytes, Ordering::Relaxed);
         Self { rings: Some(rings), bytes, is_wide: false }
     }
 
-    /// Has so many bytes from now on, if there is room for that in the budget. Few come to be wide,
-    /// and none has more than is left for others, so that many come to have equal parts; what all
-    /// have in any case is counted, too.
+    /// Raises the share to `bytes` if the budget has room; returns whether it did. Only a few rings
+    /// become wide, and none gets more than remains for others, so that many rings come to equal
+    /// parts. Bytes that were granted in any case count, too.
     // spec: ENV-42, LIM-5
     pub(crate) fn widen(&mut self, bytes: u64) -> bool {
         let Some(rings) = self.rings else { return false };
@@ -138,12 +139,12 @@ impl Drop for Share {
     }
 }
 
-/// Whether one more beside so many is one of those few.
+/// Whether one more ring beside these is still one of the few.
 pub(crate) const fn are_few(others: usize) -> bool {
     (others as u64) < FEW
 }
 
-/// The greatest that is no more.
+/// The greatest power of two that is at most this.
 fn power_of_two(most: u64) -> u64 {
     most.checked_ilog2().map_or(0, |log| 1 << log)
 }
@@ -158,7 +159,7 @@ mod tests {
         Box::leak(Box::new(Rings::of(limit, ranks)))
     }
 
-    /// Doubles it as often as it may: how much it has then.
+    /// Doubles the share as often as possible; returns its bytes.
     fn widened(share: &mut Share) -> u64 {
         let mut bytes = share.bytes.max(NARROW);
         while share.widen(bytes) && bytes < 4 * MIB {

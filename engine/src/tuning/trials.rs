@@ -1,74 +1,75 @@
-//! Which of two methods is the faster one for messages of a size, as it turns out while they are
-//! received.
+//! Measures during reception which of two methods is faster for messages of a size.
 use super::{Method, NOISE, Use};
 use std::time::Duration;
 
-/// What is compared.
-const RIVALS: &[Method] = Use::Receive.methods();
-/// Rounds of a size class, by turns, before anything is decided.
+/// The methods that are compared.
+const CANDIDATES: &[Method] = Use::Receive.methods();
+/// Rounds of a size class, by each method alternately, before the first decision.
 const FIRST: u32 = 8;
-/// After so many rounds of a class the method that is not the faster one has another chance, for so
-/// many that its median can change: where processes run, and beside what others, changes.
+/// After this number of rounds of a class, the slower method is tried again, for enough rounds to
+/// change its median: the placement of processes and the load may have changed.
 const AGAIN: u32 = 256;
 const CHANCES: u32 = 3;
-/// Messages of the longest round.
+/// The greatest number of messages in a round.
 pub(crate) const ROUND: u32 = 64;
-/// Rounds by a method that count, by their median: some were disturbed.
+/// The number of rounds of a method whose median counts: some are disturbed.
 const RECENT: usize = 5;
-/// Bytes that come by the first method before anything is compared: until then what it goes through
-/// is touched for the first time, page by page.
+/// Bytes that come by the first method before the comparison begins. Until then its memory is
+/// accessed for the first time, with page faults.
 const WARM: u64 = 8 << 20;
-/// Bytes of a message that touches all of the widest ring alone, which is in vain if it is the only
-/// one: such ones are compared from the beginning, and begin with the other method.
+/// Bytes of a message that fills the widest ring alone. If it is the only message, that work is
+/// wasted: messages of this length are compared from the beginning, and begin with the other
+/// method.
 const LONG: u64 = 4 << 20;
-/// Bytes of the shortest messages of the first class; each further one begins at twice as many.
+/// Bytes of the shortest messages of the first class. The bound of each further class is twice as
+/// great.
 const SHORTEST: u64 = 16 << 10;
 const CLASSES: usize = 12;
 
-/// What the last messages have taken.
+/// The times of the last messages.
 #[derive(Debug, Default)]
 pub(crate) struct Trials {
-    /// Bytes that have come, as far as they are fewer than [`WARM`].
+    /// Bytes that have come, until they are [`WARM`].
     warm: u64,
     classes: [Class; CLASSES],
 }
 
-/// Messages of about the same size.
+/// A size class: messages of about the same size.
 #[derive(Debug, Default)]
 struct Class {
     rounds: u32,
     round: Round,
-    /// Messages that are chosen for and have not come.
+    /// Messages for which a method was chosen and that have not come.
     under_way: u32,
-    rivals: [Rival; RIVALS.len()],
+    candidates: [Candidate; CANDIDATES.len()],
 }
 
-/// Messages one behind the other by the same method, until all have come: of two that are under way
-/// by different ones, each would seem to take what both do at the same time.
+/// Consecutive messages by the same method, until all have come. If two messages in flight used
+/// different methods, each would seem to take the time of both.
 #[derive(Debug, Default)]
 struct Round {
-    /// Which method it is by; none before the first message.
+    /// The method of the round; none before its first message.
     by: Option<usize>,
     messages: u32,
     bytes: u64,
     took: Duration,
 }
 
-/// A method: seconds for a byte in the last rounds by it, and how many there were.
+/// A method: seconds per byte in its last rounds, and the number of its rounds.
 #[derive(Debug, Default)]
-struct Rival {
+struct Candidate {
     recent: [f64; RECENT],
     noted: usize,
 }
 
-impl Rival {
+impl Candidate {
     fn note(&mut self, time: f64) {
         self.recent[self.noted % RECENT] = time;
         self.noted += 1;
     }
 
-    /// What a byte takes; nothing is known to be fast.
-    fn usual(&self) -> f64 {
+    /// The median of the seconds per byte; infinite where nothing was measured.
+    fn median(&self) -> f64 {
         let mut known = self.recent;
         let known = &mut known[..self.noted.min(RECENT)];
         known.sort_unstable_by(f64::total_cmp);
@@ -77,38 +78,38 @@ impl Rival {
 }
 
 impl Class {
-    /// Which method is next.
+    /// The method of the next round.
     fn next(&self, is_long: bool) -> usize {
         let turn = self.rounds;
         if turn < FIRST {
-            return (turn as usize + usize::from(is_long)) % RIVALS.len();
+            return (turn as usize + usize::from(is_long)) % CANDIDATES.len();
         }
-        let [first, other] = &self.rivals;
-        let is_other = other.usual() < first.usual() * NOISE;
+        let [first, other] = &self.candidates;
+        let is_other = other.median() < first.median() * NOISE;
         usize::from(is_other ^ (turn % AGAIN < CHANCES))
     }
 }
 
 impl Trials {
-    /// By which method the next message of so many bytes goes.
+    /// The method for the next message of this length.
     // spec: INJ-8
     pub(crate) fn choose(&mut self, bytes: u64) -> Method {
         if self.is_cold(bytes) {
-            return RIVALS[0];
+            return CANDIDATES[0];
         }
         let class = &mut self.classes[class_of(bytes)];
         class.under_way += 1;
         let by = class.round.by.unwrap_or_else(|| class.next(bytes >= LONG));
         class.round.by = Some(by);
-        RIVALS[by]
+        CANDIDATES[by]
     }
 
-    /// Whether messages of so many bytes are not compared yet.
+    /// Whether messages of this length are not compared yet.
     fn is_cold(&self, bytes: u64) -> bool {
         self.warm < WARM && bytes < LONG
     }
 
-    /// A message of so many bytes does not come, or not by the method chosen.
+    /// Records that a message of this length does not come, or comes by another method.
     // spec: INJ-8
     pub(crate) fn drop_one(&mut self, bytes: u64) {
         let Class { round, under_way, .. } = &mut self.classes[class_of(bytes)];
@@ -118,21 +119,21 @@ impl Trials {
         }
     }
 
-    /// A message of so many bytes has come, and has taken so long.
+    /// Records that a message of this length has come, and the time that it took.
     // spec: INJ-8
     pub(crate) fn note(&mut self, method: Method, bytes: u64, took: Duration) {
         if self.is_cold(bytes) {
             self.warm = self.warm.saturating_add(bytes);
             return;
         }
-        let Class { rounds, round, under_way, rivals } = &mut self.classes[class_of(bytes)];
+        let Class { rounds, round, under_way, candidates } = &mut self.classes[class_of(bytes)];
         *under_way = under_way.saturating_sub(1);
-        let Some(by) = round.by.filter(|by| RIVALS[*by] == method) else { return };
+        let Some(by) = round.by.filter(|by| CANDIDATES[*by] == method) else { return };
         round.messages += 1;
         round.bytes += bytes;
         round.took += took;
         if *under_way == 0 || round.messages == ROUND {
-            rivals[by].note(round.took.as_secs_f64() / round.bytes.max(1) as f64);
+            candidates[by].note(round.took.as_secs_f64() / round.bytes.max(1) as f64);
             *round = Round::default();
             *rounds = rounds.wrapping_add(1);
         }
@@ -149,12 +150,12 @@ mod tests {
     use super::Method::{Kernel, Pipeline};
     use super::*;
 
-    /// What goes by the first method has gone through all that it goes through.
+    /// Trials whose first bytes have come already.
     fn warm() -> Trials {
         Trials { warm: WARM, ..Trials::default() }
     }
 
-    /// How often each was chosen of so many messages that take what is said.
+    /// How many times each method was chosen for `count` messages that take these times.
     fn run(trials: &mut Trials, bytes: u64, count: u32, times: fn(u32) -> (u64, u64)) -> [u32; 2] {
         let mut chosen = [0; 2];
         for number in 0..count {
@@ -204,7 +205,7 @@ mod tests {
         let mut trials = warm();
         let [pipeline, _] = run(&mut trials, 1 << 20, 1000, |_| (7000, 6900));
         assert!(pipeline > 985, "what is hardly faster is not worth it");
-        // One of four is disturbed, and another one had come while nobody looked.
+        // One of four is disturbed, and one had come before the receiver looked.
         let disturbed = |number: u32| match number % 8 {
             3 | 4 => (90_000, 90_000),
             5 | 6 => (10, 5000),
@@ -229,7 +230,7 @@ mod tests {
             }
         }
         assert_eq!(chosen, [4, 16]);
-        // One that never ends ends no round but the longest.
+        // A message that never completes ends no round but the longest.
         let first = trials.choose(1 << 16);
         for _ in 0..2 * ROUND {
             let method = trials.choose(1 << 16);

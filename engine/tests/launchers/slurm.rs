@@ -14,7 +14,7 @@ const NODES: [&str; 2] = ["ay0", "ay1"];
 const TOOLS: [&str; 7] =
     ["srun", "slurmctld", "slurmd", "nsenter", "setpriv", "timeout", "unshare"];
 /// Seconds in which daemons that come up at all have come up.
-const PATIENCE: &str = "60";
+const TIMEOUT: &str = "60";
 
 /// Two hosts under one Slurm.
 pub(crate) struct Cluster {
@@ -52,7 +52,7 @@ impl Cluster {
 
     /// Whether Slurm starts ranks in this way, of a program that is none of ours.
     pub(crate) fn runs(&self, how: &str) -> bool {
-        let words = ["timeout", PATIENCE, "srun", "-N2", "-n2", how, "true"];
+        let words = ["timeout", TIMEOUT, "srun", "-N2", "-n2", how, "true"];
         self.command(0, &[], &words).status().expect("a program that is there").success()
     }
 

@@ -79,15 +79,15 @@ impl Pair {
     }
 }
 
-fn touched_here() -> usize {
+fn ring_bytes_resident() -> usize {
     touched(&memory_files().into_iter().filter(|file| file.len >= 2 * RING).collect::<Vec<_>>())
 }
 
 fn count(_: &Line) {
     let mut pair = Pair::new();
-    let idle = touched_here();
+    let idle = ring_bytes_resident();
     assert!(idle > 0 && idle <= LANES, "{idle} bytes of lanes");
-    let rings = || touched_here() - idle;
+    let rings = || ring_bytes_resident() - idle;
     // What fits the lane goes by the lane.
     pair.pass(5000, 512);
     assert_eq!(rings(), 0, "nothing has gone by the ring");
@@ -114,10 +114,10 @@ fn an_endpoints_peer_costs_as_much_memory_as_goes_through_its_rings() {
 
 fn count_of_bursts(_: &Line) {
     let mut pair = Pair::new();
-    let idle = touched_here();
+    let idle = ring_bytes_resident();
     // Longer than what is used at first, in parts that wait for the reader.
     pair.pass(1, 1 << 18);
-    let burst = touched_here() - idle;
+    let burst = ring_bytes_resident() - idle;
     assert!((NARROW..=1 << 18).contains(&burst), "{burst} bytes for a burst");
 }
 

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use crate::run::Pinned;
 
 /// What a program may take; a machine that others use as well is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -34,7 +34,7 @@ pub(super) fn line_of(program: &str, arguments: &[&str], begins: &str) -> Option
 
 /// Runs a program to its end; returns what it wrote.
 pub(super) fn run(command: &mut Command) -> Result<String> {
-    Running::start(command, None)?.wait(Instant::now() + PATIENCE)
+    Running::start(command, None)?.wait(Instant::now() + TIMEOUT)
 }
 
 /// Runs a server that listens at `port` on the first core, then a client on the second one; returns
@@ -45,7 +45,7 @@ pub(super) fn run_pair(
     port: u16,
     cores: &[usize],
 ) -> Result<String> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let core = |number: usize| cores.get(number % cores.len().max(1)).copied();
     let mut server = Running::start(server, core(0))?;
     server.listens(port, end)?;

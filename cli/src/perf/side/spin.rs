@@ -5,7 +5,7 @@ use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 /// After so many pauses (some ten microseconds) the other rank most likely has no core.
-const PATIENCE: u32 = 1 << 10;
+const SPIN_LIMIT: u32 = 1 << 10;
 
 /// Spins until `ready`, with a pause between two looks. The core is given away only after a wait
 /// longer than anything measured, so that two ranks on one core still make progress.
@@ -24,7 +24,7 @@ pub(in crate::perf) fn spin_slowly_until<const PAUSES: u32>(mut ready: impl FnMu
             spin_loop();
         }
         spins += PAUSES;
-        if spins >= PATIENCE {
+        if spins >= SPIN_LIMIT {
             spins = 0;
             give_way();
         }

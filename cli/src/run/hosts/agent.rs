@@ -21,10 +21,10 @@ use rustix::process::Signal;
 use super::super::crew::{Crew, Ended, Local};
 use super::super::directory::JobDirectory;
 use super::super::job::{JobSignals, SIGNAL_BASE};
+use super::super::orphans::Orphans;
 use super::super::output::Output;
 use super::super::ranks::{Ranks, Relay, Share, StartFailure};
 use super::super::say;
-use super::super::strays::Strays;
 use super::channel::{self, Arrived, Assignment, Order, Report};
 use super::files::{self, AddressFiles};
 use super::uplink::Uplink;
@@ -50,21 +50,23 @@ pub(crate) fn run() -> Result<ExitCode> {
         Ok(agent) => agent.run(&input, &uplink)?,
         Err(StartFailure { code, message }) => {
             uplink.report(&Report::Refused { code, message });
-            Why::LetGo
+            AgentEnd::LauncherClosed
         }
     };
     uplink.close();
     Ok(match ended {
-        Why::LetGo => ExitCode::SUCCESS,
-        Why::Signal(signal) => ExitCode::from(SIGNAL_BASE.saturating_add(signal.as_raw() as u8)),
+        AgentEnd::LauncherClosed => ExitCode::SUCCESS,
+        AgentEnd::Signal(signal) => {
+            ExitCode::from(SIGNAL_BASE.saturating_add(signal.as_raw() as u8))
+        }
     })
 }
 
 /// Why an agent ends.
 #[derive(Clone, Copy)]
-enum Why {
+enum AgentEnd {
     /// The launcher has nothing more to say, or is gone.
-    LetGo,
+    LauncherClosed,
     Signal(Signal),
 }
 
@@ -81,7 +83,7 @@ struct Agent {
     /// What the launcher knows: that nothing is left, after so many of these.
     reported: Option<u32>,
     /// Set when no order can come.
-    ends: Option<Why>,
+    ended: Option<AgentEnd>,
 }
 
 impl Agent {
@@ -90,28 +92,28 @@ impl Agent {
         signals: JobSignals,
         uplink: &Uplink,
     ) -> Result<Self, StartFailure> {
-        let strays = Strays::inherit();
+        let orphans = Orphans::inherit();
         let directory = JobDirectory::create(assignment.count.into())?;
         let (share, files) = prepare(assignment, &directory)?;
         let (ranks, streams) = Ranks::start(&share, directory.path(), &signals.0)?;
         let output = Output::relay(streams, uplink.taker())?;
         Ok(Self {
-            local: Local::new(ranks, strays, Some(output)),
+            local: Local::new(ranks, orphans, Some(output)),
             files,
             _directory: directory,
             signals,
             orders: Arrived::default(),
             obeyed: 0,
             reported: None,
-            ends: None,
+            ended: None,
         })
     }
 
     /// Stays until nothing is left and the launcher lets it go.
-    fn run(mut self, input: &File, uplink: &Uplink) -> Result<Why> {
+    fn run(mut self, input: &File, uplink: &Uplink) -> Result<AgentEnd> {
         loop {
             let is_idle = self.is_idle(uplink)?;
-            match self.ends {
+            match self.ended {
                 Some(why) if is_idle => return Ok(why),
                 None if is_idle && self.reported != Some(self.obeyed) => {
                     self.reported = Some(self.obeyed);
@@ -156,7 +158,7 @@ impl Agent {
             self.local.events(&mut events);
         }
         // An end of the input that is known already would be told again and again.
-        let hears = self.ends.is_none();
+        let hears = self.ended.is_none();
         if hears {
             events.push(PollFd::new(input, PollFlags::IN));
         }
@@ -174,7 +176,7 @@ impl Agent {
                 Signal::CHILD => {}
                 // The launcher would have said so: somebody wants this host to be free.
                 Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
-                    self.abandon(Why::Signal(caught.signal));
+                    self.abandon(AgentEnd::Signal(caught.signal));
                 }
                 signal => self.local.signal(signal),
             }
@@ -186,17 +188,19 @@ impl Agent {
         let mut chunk = vec![0; CHUNK_BYTES];
         match rustix::io::read(input, &mut chunk) {
             // With nothing to do, it is let go; what a job leaves behind that went well stays.
-            Ok(0) if self.reported == Some(self.obeyed) => self.ends = Some(Why::LetGo),
-            Ok(0) => self.abandon(Why::LetGo),
+            Ok(0) if self.reported == Some(self.obeyed) => {
+                self.ended = Some(AgentEnd::LauncherClosed)
+            }
+            Ok(0) => self.abandon(AgentEnd::LauncherClosed),
             Ok(count) => {
                 self.orders.push(&chunk[..count]);
                 if let Err(error) = self.obey(uplink) {
                     say(&format!("the launcher's orders make no sense: {error:#}"));
-                    self.abandon(Why::LetGo);
+                    self.abandon(AgentEnd::LauncherClosed);
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.abandon(Why::LetGo),
+            Err(_) => self.abandon(AgentEnd::LauncherClosed),
         }
     }
 
@@ -237,10 +241,10 @@ impl Agent {
     }
 
     /// Ends without being told to.
-    fn abandon(&mut self, why: Why) {
-        self.ends.get_or_insert(why);
+    fn abandon(&mut self, why: AgentEnd) {
+        self.ended.get_or_insert(why);
         self.local.kill();
-        if let Why::LetGo = why {
+        if let AgentEnd::LauncherClosed = why {
             self.local.drop_output();
         }
     }

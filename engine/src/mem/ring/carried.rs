@@ -1,12 +1,12 @@
-//! A ring whose other end is on another host: what stands there for its reader, where it is
-//! written, and for its writer, where it is read.
+//! A ring between two hosts: its carrier's sides, which stand for the reader on the writer's host,
+//! and for the writer on the reader's host.
 use super::RingMemory;
 use crate::sync::Ordering;
 use crate::tuning::{Rings, Share};
 use ayre_proto::lane::Malformed;
 use ayre_proto::ring::carried::{Source, Target, lines_of};
 
-/// Stands for the reader: what has been written is passed on, byte for byte.
+/// Stands for the reader: passes the written bytes on, one by one.
 #[derive(Debug)]
 pub(crate) struct RingSource {
     memory: RingMemory,
@@ -14,7 +14,7 @@ pub(crate) struct RingSource {
     _share: Share,
 }
 
-/// Stands for the writer: what was passed on lands where it was written there.
+/// Stands for the writer: puts the bytes at the place that they had there.
 #[derive(Debug)]
 pub(crate) struct RingTarget {
     memory: RingMemory,
@@ -33,7 +33,7 @@ impl RingMemory {
         RingTarget { memory: self, machine, _share }
     }
 
-    /// All of it is used in time: what is passed on lies at both ends at the same place.
+    /// The whole ring comes into use: bytes have the same place at both sides.
     // spec: LIM-5
     fn share(&self) -> Share {
         Share::taken(Rings::of_process(), self.len)
@@ -41,28 +41,28 @@ impl RingMemory {
 }
 
 impl RingSource {
-    /// How many bytes have yet to be passed on, of those that lie in one piece. All that records
-    /// name which the caller has seen in the lane are among them.
+    /// The number of contiguous bytes that have yet to be passed on. They include all that the
+    /// records seen by the caller name.
     pub(crate) fn left(&self) -> usize {
         self.next().1
     }
 
     fn next(&self) -> (u64, usize) {
-        // Relaxed: the record was published behind it (LANE-R1).
+        // Relaxed: the record was published after it (LANE-R1).
         self.machine.left(self.memory.written.load(Ordering::Relaxed))
     }
 
-    /// Copies out the next bytes, so many as are left at most.
+    /// Copies out the next bytes, at most [`Self::left`].
     pub(crate) fn pass(&mut self, into: &mut [u8]) {
         let (place, _) = self.next();
         self.memory.mapping.read(self.memory.start + place, into);
         self.machine.pass(into.len());
     }
 
-    /// The reader has taken so many lines in all, modulo 2^32.
+    /// Records that the reader has taken `lines` lines in all, modulo 2^32.
     ///
     /// # Errors
-    /// [`Malformed`] where it says that it has taken what was not passed on, or less than before.
+    /// [`Malformed`] where that exceeds the lines passed on, or is less than before.
     pub(crate) fn give_back(&mut self, lines: u32) -> Result<(), Malformed> {
         let taken = self.machine.give_back(lines)?;
         // PIPE-R1: the reader's copies are done.
@@ -75,7 +75,7 @@ impl RingTarget {
     /// Places the next bytes.
     ///
     /// # Errors
-    /// [`Malformed`] where there is no room for them: a writer knows what was taken.
+    /// [`Malformed`] where there is no room for them: a correct writer knows the room.
     pub(crate) fn place(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         let Self { memory, machine, .. } = self;
         // PIPE-A1: the reader has copied out what it counts.
@@ -93,7 +93,7 @@ impl RingTarget {
         lines_of(self.memory.cursor.load(Ordering::Acquire))
     }
 
-    /// Lines of the ring.
+    /// The length of the ring in lines.
     pub(crate) fn lines(&self) -> u32 {
         self.machine.lines()
     }
@@ -118,7 +118,7 @@ mod tests {
         move || RingMemory::new(&mapping, (64, LEN), words.clone())
     }
 
-    /// A ring on two hosts.
+    /// A ring between two hosts.
     fn carried() -> (RingSender, RingSource, RingTarget, RingReceiver) {
         let (here, there) = (memory(), memory());
         (here().sender_of_all(), here().source(), there().target(), there().receiver())
@@ -133,8 +133,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces come out on the other host as they went in here, whatever they are cut into and
-        /// however late the writer hears what was taken.
+        /// Pieces come out on the other host unchanged, however the carrier cuts them, and however
+        /// late the writer learns what was taken.
         #[test]
         fn a_ring_on_two_hosts_is_one_ring(
             steps in prop::collection::vec((0..513_usize, 1..200_usize, any::<u8>()), 1..200)

@@ -1,7 +1,7 @@
-//! A peer of this host whose memory this process has: there is nothing to carry.
+//! A peer of this host whose memory this process accesses: no traffic to carry.
 use super::Device;
 
-/// Operations are performed by the calls that post them.
+/// The calls that post operations also perform them.
 #[derive(Debug)]
 pub(crate) struct Direct;
 

@@ -1,4 +1,4 @@
-//! A peer of this host that performs operations itself: it reads the lanes.
+//! A peer of this host whose engine performs operations: it reads the lanes.
 use super::Device;
 use crate::mem::lane::LaneSender;
 use crate::port::local::Piece;

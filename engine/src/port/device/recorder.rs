@@ -1,4 +1,5 @@
-//! Any device, with a trace of what it was given: the smallest example of a device.
+//! A device that records its calls and passes them on to another one: the smallest example of a
+//! device.
 use super::{AnyDevice, Device};
 use crate::port::local::Piece;
 use ayre_proto::command::Words;
@@ -6,41 +7,41 @@ use ayre_proto::node::ask::Ask;
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the devices of a port were given, in order.
+/// All calls to the devices of a port, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Arc<Mutex<Vec<Traced>>>);
 
-/// Something that a device was given, for a peer.
+/// A call to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// Whom it was for.
+    /// The peer of the device's connection.
     pub peer: PeerId,
-    /// What it was.
+    /// The call.
     pub what: Given,
 }
 
-/// What a device was given.
+/// The kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// A command, and so many bytes of data with it.
+    /// A command, and the number of its bytes of data.
     Command(Words, usize),
-    /// The news that something was published in a lane.
+    /// A record was published in a lane.
     Published,
-    /// The news that the port waits for all that it has posted.
+    /// The port waits for all operations that it has posted.
     Hastened,
-    /// Set-up that went at once.
+    /// Set-up that was sent at once.
     PushedOut,
     /// The end of the connection.
     Ended,
 }
 
 impl Trace {
-    /// Nothing was given yet.
+    /// An empty trace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All that was given so far.
+    /// All calls so far.
     pub fn all(&self) -> Vec<Traced> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -51,7 +52,7 @@ impl Trace {
     }
 }
 
-/// A device that passes everything on.
+/// A device that records calls and passes them on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     device: Box<AnyDevice>,
@@ -142,7 +143,7 @@ mod tests {
     use ayre_proto::execute::Action;
     use ayre_proto::units::Rights;
 
-    /// Two ports of one process, and what the devices of the first one are given.
+    /// Two connected ports of one process, and a trace of the first one's devices.
     fn traced(mode: Mode) -> (Port, Port, Trace) {
         let trace = Trace::new();
         let config = |number| Config::new().mode(mode).number(number);
@@ -150,7 +151,7 @@ mod tests {
         (near, far, trace)
     }
 
-    /// A put of `len` bytes, and the commands that have gone for it.
+    /// A put of `len` bytes; returns the commands that were sent for it.
     fn put(mode: Mode, len: usize) -> Vec<(Request, usize)> {
         let (mut near, mut far, trace) = traced(mode);
         far.start_engine().unwrap();

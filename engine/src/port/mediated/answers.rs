@@ -1,7 +1,7 @@
-//! Taking in what the target has answered, and ending what it has executed.
+//! Taking in the target's answers, and completing operations.
 use super::Awaited;
 use crate::depot::expected::Expected;
-use crate::depot::memo::Memo;
+use crate::depot::instruction_cache::InstructionCache;
 use crate::error::Fault;
 use crate::mem::lane::LaneReceiver;
 use crate::mem::page::Sleeper;
@@ -18,8 +18,8 @@ use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
 
 impl Port {
-    /// Takes in what the target has answered, and ends what it has executed. Returns whether
-    /// anything ended.
+    /// Takes in the target's answers, and completes operations that it has executed. Returns
+    /// whether any operation has completed.
     #[inline(always)]
     pub(crate) fn take_answers(&mut self, index: usize, awaited: Option<&mut Awaited<'_>>) -> bool {
         let has_answers = self.peers.at(index).is_some_and(Connection::has_answers);
@@ -36,13 +36,13 @@ impl Port {
         if connection.is_driven_here() {
             self.remote.note_arrival();
         }
-        let ours = (&mut *self.staging, &self.memo);
+        let ours = (&mut *self.staging, &self.instructions);
         let Ok(waits) = take_responses(connection, ours, awaited.as_deref_mut()) else {
             self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
             return false;
         };
-        // What waits for a depot is looked at again before anybody sleeps.
+        // A response that waits for a depot is tried again before the port sleeps.
         let mut ended = waits;
         while let Some(operation) = self.pop(peer) {
             if let Some(awaited) = awaited.as_deref_mut() {
@@ -54,7 +54,7 @@ impl Port {
         ended
     }
 
-    /// Waits until everything posted to a peer has ended.
+    /// Waits until everything posted to a peer has completed.
     pub(crate) fn wait_flushed(&mut self, peer: PeerId) {
         if !self.is_flushed(peer) {
             self.hasten(peer);
@@ -79,7 +79,7 @@ impl Port {
         self.complete(peer, report, *status, *value);
     }
 
-    /// Ends everything under way to a peer that is gone.
+    /// Completes all pending operations to a peer that has gone, with a fault.
     // spec: LIFE-11
     pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
         debug_assert!(!self.is_alive(peer), "a connection ends before its operations do");
@@ -92,19 +92,19 @@ impl Port {
 }
 
 impl Connection {
-    /// Whether there is anything to take in.
+    /// Whether there are answers to take in.
     #[inline(always)]
     fn has_answers(&self) -> bool {
         self.ended.is_none() && self.executor.has_answers()
     }
 }
 
-/// Takes in the responses of all commands that the target counts as executed; true where one waits
+/// Takes in the responses of all commands that the target counts as executed. True where one waits
 /// for a depot of ours.
 // spec: NOTI-3, NOTI-4
 fn take_responses(
     connection: &mut Connection,
-    (staging, memo): (&mut [u8; RECORD_MAX], &Memo),
+    (staging, instructions): (&mut [u8; RECORD_MAX], &InstructionCache),
     awaited: Option<&mut Awaited<'_>>,
 ) -> Result<bool, Malformed> {
     let peer = connection.peer;
@@ -116,7 +116,7 @@ fn take_responses(
     };
     // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
     let done = done.load(Ordering::Acquire);
-    let mut lane = FromLane { responses, staging, into, memo, peer };
+    let mut lane = FromLane { responses, staging, into, instructions, peer };
     let taken = outgoing.take_in(done, operation, &mut lane)?;
     if taken.has_room {
         connection.link.kick(Sleeper::Engine);
@@ -124,14 +124,14 @@ fn take_responses(
     Ok(taken.waits)
 }
 
-/// The lane of answers, and where their data goes.
+/// The lane of answers, and the destinations of their data.
 struct FromLane<'a> {
     responses: &'a mut LaneReceiver,
-    /// On the way from the lane to a region.
+    /// A copy of bytes on the way from the lane to a region.
     staging: &'a mut [u8; RECORD_MAX],
     /// The buffer of the call that waits.
     into: &'a mut [u8],
-    memo: &'a Memo,
+    instructions: &'a InstructionCache,
     peer: PeerId,
 }
 
@@ -182,6 +182,6 @@ impl Landing<LocalMemory, Box<Expected>> for FromLane<'_> {
     ) -> Option<(Status, Option<Notification>)> {
         let data = &mut self.staging[..len];
         self.responses.copy(RESPONSE_BYTES / 8, data);
-        reply.carry_out(self.memo, self.peer, (given, data))
+        reply.carry_out(self.instructions, self.peer, (given, data))
     }
 }

@@ -1,7 +1,7 @@
-//! What two ports say to each other before they are connected: Hello, Welcome, Refuse.
+//! The packets of the handshake between two ports of a host: Hello, Welcome, Refuse.
 //!
-//! Packets of all versions are equally long, and have their kind and the speaker's version in the
-//! first two words. So who speaks another version can be refused in a way that it understands.
+//! Packets of all versions have the same length, and have their kind and the sender's version in
+//! the first two words. So a port can refuse one of another version in a way that it understands.
 use crate::error::SetupError;
 use crate::mem::layout::LaneSizes;
 use crate::peer::agreement::{Name, VERSION, checked_sizes};
@@ -15,27 +15,27 @@ use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::fd::BorrowedFd;
 
-/// In place of a number, where there is none.
+/// Stands for a missing number.
 const NO_NUMBER: u64 = u64::MAX;
 const _: () = assert!(NO_NUMBER > u16::MAX as u64, "no peer has this number");
 const _: () = assert!(PEERS_MAX <= u16::MAX as usize, "each peer has a number");
-/// What a caller is called of which no more than its number is known.
+/// The name of a caller of which only the number is known.
 pub(super) const OF_NUMBER: &str = "port ";
 
 /// One side's part of the handshake.
 pub(super) struct Half {
-    /// None of an endpoint, which goes by its name.
+    /// None for an endpoint, which has a name.
     pub(super) number: Option<PeerId>,
     pub(super) mode: Mode,
     pub(super) expedited: bool,
-    pub(super) says: Says,
+    pub(super) says: SideSpecific,
 }
 
-/// What only one of the two says.
-pub(super) enum Says {
-    /// Who connects: the endpoint's name, zeros for a port that is none.
+/// The part that only one side sends.
+pub(super) enum SideSpecific {
+    /// The connecting side: the endpoint's name, zeros for a port that is no endpoint.
     Hello(Name),
-    /// Who accepts: what it has made.
+    /// The accepting side: the sizes of the lanes that it has made.
     Welcome(LaneSizes),
 }
 
@@ -44,12 +44,12 @@ impl Half {
         let number = self.number.map_or(NO_NUMBER, |number| u64::from(number.0));
         let mode = u64::from(self.mode == Mode::Mediated);
         let [a, b, c] = match self.says {
-            Says::Hello(name @ [low, high]) => {
+            SideSpecific::Hello(name @ [low, high]) => {
                 let is_told_once = self.number.is_none() || name == Name::default();
                 debug_assert!(is_told_once, "a name stands beside no number");
                 [low, high, 0]
             }
-            Says::Welcome(LaneSizes { paired, response, ring }) => {
+            SideSpecific::Welcome(LaneSizes { paired, response, ring }) => {
                 [paired, response, ring].map(u64::from)
             }
         };
@@ -75,11 +75,11 @@ impl Half {
         };
         let mode = if mode == 0 { Mode::Direct } else { Mode::Mediated };
         let says = match kind {
-            PacketKind::Welcome => Says::Welcome(checked_sizes(a, (b, c), mode)?),
+            PacketKind::Welcome => SideSpecific::Welcome(checked_sizes(a, (b, c), mode)?),
             _ if number.is_some() && [a, b] != Name::default() => {
                 return Err(SetupError::Protocol("a name beside a number"));
             }
-            _ => Says::Hello([a, b]),
+            _ => SideSpecific::Hello([a, b]),
         };
         Ok(Self { number, mode, expedited: expedited == 1, says })
     }
@@ -92,21 +92,21 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    /// The caller's, if it is an endpoint.
+    /// The caller's name, if it is an endpoint.
     pub(crate) fn name(&self) -> Option<Name> {
         match self.half.says {
-            Says::Hello(name) if self.half.number.is_none() => Some(name),
+            SideSpecific::Hello(name) if self.half.number.is_none() => Some(name),
             _ => None,
         }
     }
 }
 
-/// The Hello that a caller has said, if it has said anything.
+/// Reads a caller's Hello, if it has sent something.
 // spec: LIFE-7
 pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupError> {
     let Some(packet) = control::receive(socket).packet()? else { return Ok(None) };
     let half = match expect(&packet, PacketKind::Hello) {
-        // No more than noise: ports of all versions hand over something.
+        // Not a Hello of another version: in all versions it brings descriptors.
         Err(SetupError::Version { ours, .. }) if packet.fds.is_empty() => {
             return Err(SetupError::rejected(Refusal::Version(ours)));
         }
@@ -117,7 +117,7 @@ pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupE
     Ok(Some(Hello { half, page }))
 }
 
-/// What a packet of this kind says.
+/// Parses a packet that should have this kind.
 pub(super) fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {
     match packet.kind {
         PacketKind::Refuse => {
@@ -132,27 +132,28 @@ pub(super) fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupErr
     }
 }
 
-/// Tells a caller why it is not let in. It may have gone, and need not listen.
+/// Sends a caller the reason why it is not admitted. It may have gone, and need not read it.
 // spec: LIFE-27
 pub(super) fn refuse(socket: BorrowedFd<'_>, why: Refusal) {
     let [code, detail] = why.to_words();
     let _ = control::send(socket, PacketKind::Refuse, [VERSION, code, detail, 0, 0, 0, 0], &[]);
 }
 
-/// What a caller is told of the error that welcoming it has met.
+/// The refusal that tells a caller of this error.
 pub(super) fn refusal_of(error: &SetupError) -> Refusal {
     match error {
         SetupError::Rejected { why, .. } => *why,
         SetupError::Version { ours, .. } => Refusal::Version(*ours),
         SetupError::Os { errno, .. } => Refusal::Resources(errno.raw_os_error() as u32),
         SetupError::Exhausted(_) => Refusal::Full(PEERS_MAX as u64),
-        // It has broken the formats, and knows why.
+        // The caller has broken the formats, and needs no explanation.
         _ => Refusal::Unknown,
     }
 }
 
-/// Why a packet has not brought the descriptors that it should: the kernel keeps back those that we
-/// have no room for, in which case there is none for one more. Those that came are held meanwhile.
+/// The error for a packet without the descriptors that it should bring. The kernel withholds
+/// descriptors for which this process has no room; then not even one more can be made. `_held`
+/// keeps those that came open during the check.
 pub(super) fn wrong_descriptors(_held: &[Descriptor], socket: BorrowedFd<'_>) -> SetupError {
     match descriptor::copy(socket) {
         Ok(_) => SetupError::Protocol("descriptors of a packet"),

@@ -1,11 +1,13 @@
-//! Where a port's callers knock: at a path, or at a name.
+//! Sockets that accept a port's callers: at a path, or at a name.
 //!
-//! A name stands in the user's folder, which others cannot enter, so that they cannot fill the
-//! place for waiting callers either; and in the namespace of sockets without files, for callers
-//! that do not share the folder: of another mount namespace, of root, of a group. Whoever calls
-//! tries them in this order. The file's name ends in the number of the network namespace, which
-//! holds the sockets without files, so that both places reach the same processes: another network
-//! namespace is another host, also where it shares the folder.
+//! A name has two places. One is a file in the user's folder, which others cannot enter, so that
+//! they cannot fill the queue of callers either. The other one is the namespace of sockets without
+//! files, for callers that do not share the folder: of another mount namespace, of root, of a
+//! group. A caller tries them in this order.
+//!
+//! The file's name ends in the number of the network namespace, which holds the sockets without
+//! files. So both places reach the same processes: another network namespace counts as another
+//! host, even if it shares the folder.
 use crate::error::SetupError;
 use crate::folder::Folder;
 use crate::machine::host::network_namespace;
@@ -18,35 +20,37 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen};
 use std::path::{Path, PathBuf};
 
-/// Callers that may wait.
+/// The length of the system's queue of callers.
 pub(super) const BACKLOG: i32 = 1024;
-/// What all names begin with.
+/// The prefix of all names.
 pub(crate) const PREFIX: &str = "ayre-";
-/// Names in the folder that are looked at, to remove those of killed processes.
+/// The most files of the folder that are checked, to remove those of killed processes.
 const LOOKS_MAX: usize = 256;
-/// Locks of a path that are tried: each but the last was removed by its owner meanwhile.
+/// The most attempts to lock a path: before each further one, the lock's owner has removed the
+/// file.
 const LOCKS_MAX: usize = 16;
 const _: () = assert!(LOCKS_MAX > 1, "one that went away meanwhile is looked for again");
 
-/// Where peers knock; what it has of files goes with it.
+/// The listening sockets of a port, and their files, which are removed with it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     sockets: Vec<Unshared>,
     file: Option<File>,
-    /// To be given up for a caller for whom there is no descriptor, so that it hears that.
+    /// Closed to make room for a caller for whom there is no descriptor, so that the caller gets
+    /// the error.
     spare: Option<Unshared>,
 }
 
 /// The file of a socket.
 #[derive(Debug)]
 enum File {
-    /// Path and inode: another one may have taken the path.
+    /// Path and inode: another socket may have taken the path.
     At(PathBuf, u64),
     In(Folder, String),
 }
 
 impl Listener {
-    /// At a path. One that a killed process has left there is replaced.
+    /// Listens at a path. Replaces a socket that a killed process has left there.
     // spec: LIFE-33
     pub(crate) fn at_path(path: &Path) -> Result<Self, SetupError> {
         let address = socket_address(path)?;
@@ -62,14 +66,14 @@ impl Listener {
         })
     }
 
-    /// At a name, in the user's folder if there can be one, and without a file.
+    /// Listens at a name: in the user's folder, if there can be one, and without a file.
     // spec: LIFE-31
     pub(crate) fn at_name(name: &str) -> Result<Self, SetupError> {
         let is_found = name.starts_with(PREFIX) && !name.contains('/');
         debug_assert!(is_found, "what a killed process leaves is swept");
         let in_folder = Folder::make().and_then(|folder| {
             sweep(&folder);
-            // Under its name only once it listens: what does not is removed.
+            // Renamed only once it listens: a socket that does not listen is removed by others.
             let name = file_name(name);
             let fresh = format!(".{name}");
             let socket = bound(&folder.address(&fresh).ok()?).ok()?;
@@ -92,11 +96,11 @@ impl Listener {
         Ok(Self { sockets, file, spare })
     }
 
-    /// The next caller at one of the sockets. Where this process has no descriptor for it, and has
-    /// kept one for that, the caller comes with the error that it is to hear.
+    /// Accepts the next caller at one of the sockets. If this process has no descriptor for it, the
+    /// spare one is used, and the caller comes with the error that it must get.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system call.
     // spec: LIFE-27
     pub(super) fn accept(&mut self, socket: usize) -> Result<(Descriptor, Option<Errno>), Errno> {
         debug_assert!(self.keeps_spare() || self.spare.is_none(), "a path has none to give up");
@@ -107,7 +111,7 @@ impl Listener {
                 caller.map(|caller| (caller, Some(short)))
             }
             caller => {
-                // The one that was given away comes back when there are some again.
+                // The spare descriptor is made anew when there are descriptors again.
                 if self.spare.is_none() && self.keeps_spare() {
                     self.spare = spare(&self.sockets);
                 }
@@ -116,12 +120,12 @@ impl Listener {
         }
     }
 
-    /// Callers by name wait for an answer as long as they like, those at a path have a time.
+    /// Callers by name wait for an answer without limit, those at a path have a timeout.
     const fn keeps_spare(&self) -> bool {
         !matches!(self.file, Some(File::At(..)))
     }
 
-    /// A caller that was told why it is not let in has gone: its descriptor is kept for the next.
+    /// The refused caller has gone: its descriptor becomes the spare one.
     pub(super) fn has_turned_away(&mut self) {
         debug_assert!(self.spare.is_none(), "it was given up for the caller");
         if self.keeps_spare() {
@@ -129,12 +133,12 @@ impl Listener {
         }
     }
 
-    /// What to wait at; nothing in a forked child.
+    /// The sockets to poll; none in a forked child.
     pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().filter_map(Unshared::get)
     }
 
-    /// Gives its path another name.
+    /// Renames the file.
     pub(crate) fn rename(&mut self, path: PathBuf) -> std::io::Result<()> {
         if let Some(File::At(old, _)) = &mut self.file {
             std::fs::rename(&*old, &path)?;
@@ -160,51 +164,52 @@ impl Drop for Listener {
     }
 }
 
-/// A descriptor that can be given up for a caller.
+/// A spare descriptor.
 fn spare(sockets: &[Unshared]) -> Option<Unshared> {
     let socket = sockets.first()?.get()?;
     Unshared::open(|| descriptor::copy(socket)).ok()
 }
 
-/// How a call at a name stands.
-pub(crate) enum Knock {
-    /// Somebody listens.
-    Called(Descriptor),
-    /// Somebody does, and as many callers wait as may.
+/// The outcome of connecting to a name.
+pub(crate) enum ConnectAttempt {
+    /// A process listens there.
+    Connected(Descriptor),
+    /// A process listens there, and its queue of callers is full.
     Full,
-    /// Nobody does.
+    /// No process listens there.
     Nobody,
 }
 
-/// Calls who listens at a name; never waits.
+/// Connects to the listener of a name; never waits.
 // spec: LIFE-31
-pub(crate) fn knock(name: &str) -> Result<Knock, SetupError> {
+pub(crate) fn try_connect(name: &str) -> Result<ConnectAttempt, SetupError> {
     let mut is_full = false;
     let (folders, file) = (Folder::all(), file_name(name));
     let in_folders = folders.iter().filter_map(|folder| folder.address(&file).ok());
     for address in in_folders.chain(abstract_address(name)) {
         let socket = control_socket(SocketFlags::NONBLOCK)?;
         match connect(&socket, &address) {
-            Ok(()) => return Ok(Knock::Called(socket)),
+            Ok(()) => return Ok(ConnectAttempt::Connected(socket)),
             Err(Errno::AGAIN) => is_full = true,
-            // Whatever else stands in the way of one place, there may be another one.
+            // After any other error at one place, the other place may still work.
             Err(_) => {}
         }
     }
-    Ok(if is_full { Knock::Full } else { Knock::Nobody })
+    Ok(if is_full { ConnectAttempt::Full } else { ConnectAttempt::Nobody })
 }
 
-/// Whether somebody listens at a name.
+/// Whether a process listens at a name.
 pub(crate) fn answers(name: &str) -> bool {
-    matches!(knock(name), Ok(Knock::Called(_) | Knock::Full))
+    matches!(try_connect(name), Ok(ConnectAttempt::Connected(_) | ConnectAttempt::Full))
 }
 
-/// The file of a name in the folder; without a number, where the system does not tell it.
+/// The file of a name in the folder; without the namespace's number, where the system does not
+/// report it.
 fn file_name(name: &str) -> String {
     network_namespace().map_or_else(|| name.to_owned(), |number| format!("{name}.{number}"))
 }
 
-/// Removes what killed processes have left in the folder.
+/// Removes files of killed processes from the folder.
 fn sweep(folder: &Folder) {
     let names = folder.names().filter(|name| name.starts_with(PREFIX) && !name.ends_with(".sock"));
     for name in names.take(LOOKS_MAX) {
@@ -214,15 +219,16 @@ fn sweep(folder: &Folder) {
     }
 }
 
-/// Whether nobody has the socket of a file any more. A socket of another kind is told so, and its
-/// owner notices nothing.
+/// Whether no process has the socket of a file any more. It connects with a socket of another type,
+/// which the system refuses without the owner's notice.
 fn is_left(address: &SocketAddrUnix) -> bool {
     let other =
         descriptor::socket(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::NONBLOCK, None);
     other.is_ok_and(|socket| connect(&socket, address) == Err(Errno::CONNREFUSED))
 }
 
-/// Takes the path of a socket that nobody has any more. Of several that try at a time one does.
+/// Takes the path of a socket that no process has any more. Of several processes that try at a
+/// time, one succeeds.
 // spec: LIFE-33
 fn take_over(path: &Path, address: &SocketAddrUnix) -> Result<Unshared, SetupError> {
     let in_use = || SetupError::InUse { path: path.display().to_string() };
@@ -244,14 +250,14 @@ fn is_socket(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Socket
 }
 
-/// A file beside a path, which one process at a time has, and which goes with it.
+/// A lock file beside a path, which one process at a time holds, and which is removed with it.
 struct Lock {
     path: PathBuf,
     _file: Descriptor,
 }
 
 impl Lock {
-    /// None where another one has it.
+    /// Takes the lock; None where another process has it.
     fn of(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
@@ -275,8 +281,8 @@ impl Drop for Lock {
     }
 }
 
-/// A socket that listens at an address, as long as this process lives: a child that outlives it
-/// answers nobody.
+/// A socket that listens at an address while this process lives: a child that outlives it answers
+/// nobody.
 // spec: LIFE-33
 fn bound(address: &SocketAddrUnix) -> Result<Unshared, Errno> {
     Unshared::open(|| {
@@ -310,7 +316,7 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// An empty folder of this test's.
+    /// An empty folder for this test.
     fn folder() -> PathBuf {
         let name = u64::from_le_bytes(random::bytes());
         let path = std::env::temp_dir().join(format!("ayre-listener-{name:016x}"));
@@ -318,7 +324,7 @@ mod tests {
         path
     }
 
-    /// What a killed process leaves at a path.
+    /// Leaves a socket at a path as a killed process does.
     fn leave(path: &Path) {
         drop(bound(&socket_address(path).unwrap()).unwrap());
         assert!(path.exists());
@@ -367,7 +373,7 @@ mod tests {
         fs::write(&file, "a file").unwrap();
         assert!(matches!(Listener::at_path(&file), Err(SetupError::InUse { .. })));
         assert_eq!(fs::read(&file).unwrap(), b"a file");
-        // Who has lost its path leaves it to the next.
+        // A listener that has lost its path leaves the new file alone.
         fs::remove_file(&path).unwrap();
         let second = Listener::at_path(&path).unwrap();
         drop(first);
@@ -380,21 +386,21 @@ mod tests {
     #[test]
     fn a_name_is_called_in_the_folder_and_without() {
         let name = format!("{PREFIX}test-{:016x}", u64::from_le_bytes(random::bytes()));
-        assert!(matches!(knock(&name), Ok(Knock::Nobody)));
+        assert!(matches!(try_connect(&name), Ok(ConnectAttempt::Nobody)));
         let listener = Listener::at_name(&name).unwrap();
         let place = Folder::make().expect("a folder of this user's");
         assert!(place.names().any(|found| found == file_name(&name)));
         assert_eq!(listener.sockets().count(), 2);
-        let callers: Vec<_> = std::iter::from_fn(|| match knock(&name) {
-            Ok(Knock::Called(socket)) => Some(socket),
-            Ok(Knock::Full) => None,
+        let callers: Vec<_> = std::iter::from_fn(|| match try_connect(&name) {
+            Ok(ConnectAttempt::Connected(socket)) => Some(socket),
+            Ok(ConnectAttempt::Full) => None,
             _ => panic!("it listens"),
         })
         .collect();
         assert!(callers.len() > BACKLOG as usize, "both have room");
         drop(listener);
-        assert!(matches!(knock(&name), Ok(Knock::Nobody)));
-        // One that a killed process has left goes with the next.
+        assert!(matches!(try_connect(&name), Ok(ConnectAttempt::Nobody)));
+        // The next listener removes the file of a killed process.
         drop(bound(&place.address(&name).unwrap()).unwrap());
         let next = Listener::at_name(&format!("{name}-2")).unwrap();
         assert!(place.names().all(|found| found != name));

@@ -1,8 +1,8 @@
-//! Whose processes connect: one rule, which both sides of a connection go by.
+//! The rule by which users' processes may connect, which both sides of a connection apply.
 //!
-//! Each side lets in processes of its own user, of root, and of the group that `AYRE_GROUP` names.
-//! A connection takes both. So it comes about between the same two processes whichever of them
-//! calls, and what is root's lets other users in only where its own variable says so.
+//! Each side admits processes of its own user, of root, and of the group that `AYRE_GROUP` names. A
+//! connection needs both sides. So it does not depend on which of the two processes calls, and
+//! root's processes admit other users only where root's own variable says so.
 use crate::error::SetupError;
 use crate::settings;
 use crate::sys::credentials::{self, Credentials};
@@ -10,12 +10,13 @@ use ayre_proto::refusal::Refusal;
 use rustix::fd::BorrowedFd;
 use std::fs;
 
-/// What the kernel says of a user or a group that has no number in this user namespace.
+/// The number that the kernel reports for a user or a group without a number in this user
+/// namespace.
 const OVERFLOW: u32 = 65534;
-/// Numbers that there are, all but the last, which means none.
+/// The count of valid numbers: the last one means none.
 const NUMBERS: u64 = u32::MAX as u64;
 
-/// Whether the process at the other end of a socket may be a peer.
+/// Checks that the process at the other end of a socket may be a peer.
 // spec: LIFE-7
 pub(super) fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
     let theirs = credentials::of_peer(socket).map_err(SetupError::os("peer credentials"))?;
@@ -30,8 +31,8 @@ pub(super) fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError
     Err(SetupError::rejected(Refusal::User(theirs.uid)))
 }
 
-/// Whether the rule lets one user's processes in to those of another by their numbers, where
-/// nobody else may have the same number here.
+/// Whether the processes of one user admit those of another one, by their numbers. `is_told_apart`
+/// tells that the number stands for one user only.
 fn is_let_in(own: u32, theirs: u32, is_told_apart: bool) -> bool {
     theirs == 0 || theirs == own && is_told_apart
 }
@@ -41,7 +42,7 @@ fn is_in(socket: BorrowedFd<'_>, theirs: &Credentials, group: u32) -> bool {
     is_member && is_told_apart(group, "gid")
 }
 
-/// Whether a number stands for one user or group only. All of those that have none in this user
+/// Whether a number stands for one user or group only. All those without a number in this user
 /// namespace share the overflow number.
 // spec: LIFE-7
 fn is_told_apart(number: u32, of: &str) -> bool {
@@ -51,7 +52,7 @@ fn is_told_apart(number: u32, of: &str) -> bool {
         || fs::read_to_string(format!("/proc/self/{of}_map")).is_ok_and(|map| maps_all(&map))
 }
 
-/// Whether a map of numbers, as the kernel shows it, gives each a number here.
+/// Whether a map of numbers, as the kernel shows it, gives each user or group a number here.
 fn maps_all(map: &str) -> bool {
     let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
     counts.sum::<u64>() >= NUMBERS
@@ -69,7 +70,7 @@ mod tests {
         assert!(!is_let_in(0, 1000, true), "root's processes are no users' to call");
     }
 
-    /// Who runs as nobody does not take all users without a number here for itself.
+    /// A process of nobody does not count all users without a number here as its own.
     // spec: LIFE-7
     #[test]
     fn the_overflow_user_id_is_admitted_only_if_it_is_unambiguous() {

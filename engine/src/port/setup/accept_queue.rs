@@ -1,4 +1,4 @@
-//! Where a port is called on its host, and the callers that wait there.
+//! A port's listener, and the callers that have connected and not said Hello yet.
 use super::listener::Listener;
 use crate::net::clock::Deadline;
 use crate::sys::descriptor::Descriptor;
@@ -10,13 +10,13 @@ use std::mem::take;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Callers that have not said Hello yet; beyond these the oldest are turned away.
+/// The most callers without a Hello; beyond these the oldest ones are refused.
 pub(crate) const CALLERS_MAX: usize = 64;
-/// How long a caller of a rank that waits for others may take to say Hello, whoever else calls:
-/// some turns on a processor that others use, too.
+/// The time in which a caller of a joining rank must say Hello, even if others call: long enough
+/// for some turns on a processor that others use, too.
 pub(crate) const TIME_TO_SPEAK: Duration = Duration::from_millis(250);
 
-/// Somebody who has called.
+/// A caller: a process that has connected to the listener.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) socket: Descriptor,
@@ -26,37 +26,37 @@ pub(crate) struct Caller {
 
 /// A port's listener and the callers that have not said Hello yet.
 #[derive(Debug, Default)]
-pub(crate) struct Doors {
+pub(crate) struct AcceptQueue {
     listener: Option<Listener>,
-    /// In the order of their coming.
+    /// The callers in the order in which they connected.
     callers: Vec<Caller>,
-    /// The ranks that a rank waits for while it joins, and how many its job has: nobody else is let
-    /// in then.
+    /// The ranks that a joining rank waits for, and the number of ranks of its job: no others are
+    /// admitted meanwhile.
     ranks: Option<(Range<u16>, u64)>,
     /// Keeps the loopback connection's control channel open.
     loopback: Option<Descriptor>,
 }
 
-impl Doors {
+impl AcceptQueue {
     pub(crate) fn open(&mut self, listener: Listener) {
-        debug_assert!(listener.sockets().next().is_some(), "callers find a door");
+        debug_assert!(listener.sockets().next().is_some(), "a listener has sockets");
         self.listener = Some(listener);
     }
 
-    /// Takes no further callers; those that have called may still speak.
+    /// Stops listening; callers that have connected may still say Hello.
     pub(crate) fn close(&mut self) {
         self.listener = None;
         self.ranks = None;
     }
 
-    /// Lets in those ranks of a job that are higher than this one.
+    /// Admits only those ranks of a job that are higher than this one.
     // spec: LIFE-5
-    pub(crate) fn let_in_ranks(&mut self, above: u16, size: usize) {
+    pub(crate) fn admit_ranks(&mut self, above: u16, size: usize) {
         debug_assert!(usize::from(above) < size, "a rank is one of the job's");
         self.ranks = Some((above + 1..size.min(PEERS_MAX) as u16, size as u64));
     }
 
-    /// Whether one of this number is let in.
+    /// Whether a peer of this number is admitted.
     pub(crate) fn check(&self, peer: PeerId) -> Result<(), Refusal> {
         match &self.ranks {
             Some((ranks, size)) if !ranks.contains(&peer.0) => Err(Refusal::Full(*size)),
@@ -64,13 +64,13 @@ impl Doors {
         }
     }
 
-    /// The numbers that are not let in, whoever is connected.
-    pub(crate) fn outside(&self) -> impl Iterator<Item = u16> {
+    /// The numbers that are not admitted, connected or not.
+    pub(crate) fn not_admitted(&self) -> impl Iterator<Item = u16> {
         let ranks = self.ranks.iter();
         ranks.flat_map(|(ranks, _)| (0..PEERS_MAX as u16).filter(|peer| !ranks.contains(peer)))
     }
 
-    pub(crate) fn are_open(&self) -> bool {
+    pub(crate) fn is_listening(&self) -> bool {
         self.listener.is_some()
     }
 
@@ -78,13 +78,13 @@ impl Doors {
         self.listener.as_mut()
     }
 
-    /// Where callers knock.
+    /// The listening sockets.
     pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.listener.iter().flat_map(Listener::sockets)
     }
 
-    /// A caller may speak. The oldest one has to go where there are too many, which a rank
-    /// that waits for others brings about only after [`Doors::full_until`].
+    /// Adds a caller, which may then say Hello. Removes the oldest one where there are too many. A
+    /// joining rank does that only after [`AcceptQueue::full_until`].
     pub(crate) fn admit(&mut self, caller: Caller) {
         self.callers.push(caller);
         if self.callers.len() > CALLERS_MAX {
@@ -93,7 +93,7 @@ impl Doors {
         debug_assert!(self.callers.len() <= CALLERS_MAX, "the oldest make room");
     }
 
-    /// Until when no caller makes room for another one; none where there is room.
+    /// The time until which no caller is removed for another one; None where there is room.
     // spec: LIFE-9
     pub(super) fn full_until(&self) -> Option<Deadline> {
         let is_full = self.callers.len() == CALLERS_MAX;
@@ -104,7 +104,7 @@ impl Doors {
         self.callers.iter().map(|caller| caller.socket.as_fd())
     }
 
-    /// One of [`Doors::callers`], which has spoken.
+    /// Removes one of [`AcceptQueue::callers`], which has sent something.
     pub(super) fn take_caller(&mut self, index: usize) -> Descriptor {
         self.callers.remove(index).socket
     }
@@ -113,7 +113,7 @@ impl Doors {
         take(&mut self.callers)
     }
 
-    /// The loopback lives by this end of its control channel.
+    /// Keeps this descriptor, by which the loopback's control channel stays open.
     pub(super) fn keep_loopback(&mut self, end: Descriptor) {
         self.loopback = Some(end);
     }
@@ -129,20 +129,20 @@ mod tests {
     // spec: LIFE-9
     #[test]
     fn the_oldest_caller_goes_where_there_are_too_many() {
-        let mut doors = Doors::default();
+        let mut accept_queue = AcceptQueue::default();
         let pairs: Vec<_> = (0..=CALLERS_MAX).map(|_| control_pair().unwrap()).collect();
         let (near, _far): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let numbers: Vec<_> = near.iter().map(AsRawFd::as_raw_fd).collect();
         let until = Clock::system().within(TIME_TO_SPEAK);
         for (nth, socket) in near.into_iter().enumerate() {
             let is_full = nth >= CALLERS_MAX;
-            assert_eq!(doors.full_until(), is_full.then_some(until), "caller {nth}");
-            doors.admit(Caller { socket, until });
+            assert_eq!(accept_queue.full_until(), is_full.then_some(until), "caller {nth}");
+            accept_queue.admit(Caller { socket, until });
         }
-        let left: Vec<_> = doors.callers().map(|caller| caller.as_raw_fd()).collect();
+        let left: Vec<_> = accept_queue.callers().map(|caller| caller.as_raw_fd()).collect();
         assert_eq!(left, numbers[1..]);
-        assert_eq!(doors.take_caller(2).as_raw_fd(), numbers[3]);
-        assert_eq!(doors.take_callers().len(), CALLERS_MAX - 1);
-        assert_eq!(doors.callers().len(), 0);
+        assert_eq!(accept_queue.take_caller(2).as_raw_fd(), numbers[3]);
+        assert_eq!(accept_queue.take_callers().len(), CALLERS_MAX - 1);
+        assert_eq!(accept_queue.callers().len(), 0);
     }
 }

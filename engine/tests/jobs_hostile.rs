@@ -2,11 +2,11 @@
 #[path = "hostile/attacker.rs"]
 mod attacker;
 mod common;
-#[path = "jobs_strangers/containers.rs"]
+#[path = "jobs_hostile/containers.rs"]
 mod containers;
-#[path = "jobs_strangers/little_memory.rs"]
+#[path = "jobs_hostile/little_memory.rs"]
 mod little_memory;
-#[path = "jobs_strangers/memory_files.rs"]
+#[path = "jobs_hostile/memory_files.rs"]
 mod memory_files;
 
 use attacker::{HELLO, Parts, REFUSE, VERSION};
@@ -42,7 +42,7 @@ fn rank() {
     port.barrier().unwrap();
 }
 
-fn knock(path: &Path) -> OwnedFd {
+fn connect_only(path: &Path) -> OwnedFd {
     // The rank may not be there yet.
     while !path.exists() {
         std::thread::yield_now();
@@ -65,7 +65,7 @@ fn disturb(family: &Family, mut disturb: impl FnMut(&Path)) {
 
 // spec: LIFE-3, LIFE-9
 #[test]
-fn garbage_from_strangers_does_not_disturb_a_job() {
+fn garbage_from_other_processes_does_not_disturb_a_job() {
     with_processes(
         |_, _| rank(),
         |family| {
@@ -74,7 +74,7 @@ fn garbage_from_strangers_does_not_disturb_a_job() {
                 let mut strangers = Vec::new();
                 disturb(family, |path| {
                     for _ in 0..1 + random.below(8) {
-                        let stranger = knock(path);
+                        let stranger = connect_only(path);
                         say_something(&stranger, &mut random);
                         // Some hang up at once, the others stay.
                         if random.below(2) == 0 {
@@ -118,7 +118,7 @@ fn a_rank_of_another_version_ends_joining_at_both_ends() {
         },
         |family| {
             let mut rank = family.start_rank(0, 2);
-            let other = knock(&family.directory().join("0.sock"));
+            let other = connect_only(&family.directory().join("0.sock"));
             let parts = Parts::new();
             assert!(attacker::send(&other, [HELLO, VERSION + 1, 1, 0, 1, 0, 0, 0], &parts.fds()));
             let (words, _) = attacker::receive(&other).expect("a refusal");
@@ -141,7 +141,7 @@ fn a_port_of_another_number_is_refused_and_joining_goes_on() {
                 for number in [SIZE, 1000] {
                     let config = Config::new().number(number as u16);
                     let mut stranger = Port::open(config).expect("a port opens");
-                    drop(knock(path));
+                    drop(connect_only(path));
                     let refused = stranger.connect(path);
                     let Err(SetupError::Refused { why: Refusal::Full(size), .. }) = refused else {
                         panic!("{refused:?}");
@@ -156,13 +156,13 @@ fn a_port_of_another_number_is_refused_and_joining_goes_on() {
 /// Many that say nothing and stay.
 // spec: LIFE-9
 #[test]
-fn silent_strangers_do_not_delay_a_job() {
+fn silent_callers_do_not_delay_a_job() {
     with_processes(
         |_, _| rank(),
         |family| {
             let mut strangers = Vec::new();
             disturb(family, |path| {
-                strangers.extend((0..SILENT).map(|_| knock(path)));
+                strangers.extend((0..SILENT).map(|_| connect_only(path)));
             });
         },
     );
@@ -201,7 +201,7 @@ fn path() -> PathBuf {
 }
 
 /// The first process is another user's, the second one is not.
-fn knock_as_nobody(number: u64, line: &Line) {
+fn connect_as_other_user(number: u64, line: &Line) {
     let mut port = Port::open(Config::new().number(number as u16 + 1)).unwrap();
     if number == 0 {
         become_nobody();
@@ -219,7 +219,7 @@ fn knock_as_nobody(number: u64, line: &Line) {
 #[test]
 fn a_process_of_another_user_is_refused() {
     with_processes(
-        |number, line| knock_as_nobody(number, &line),
+        |number, line| connect_as_other_user(number, &line),
         |family| {
             if !may_change_users() {
                 return;
@@ -299,7 +299,7 @@ fn turn_away(line: &Line) {
     let before = descriptors().len();
     let mut random = Random::new(1);
     for _ in 0..500 {
-        let stranger = knock(&path);
+        let stranger = connect_only(&path);
         say_something(&stranger, &mut random);
         drop(stranger);
         port.accept().unwrap_err();
@@ -310,7 +310,7 @@ fn turn_away(line: &Line) {
 
 // spec: LIFE-9, LIM-1
 #[test]
-fn strangers_leave_no_resources() {
+fn callers_from_outside_the_job_leave_no_resources() {
     with_processes(
         |_, line| turn_away(&line),
         |family| {

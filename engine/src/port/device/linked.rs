@@ -9,19 +9,19 @@ use ayre_proto::node::carrier::frames::FRAMES_MAX;
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, MutexGuard};
 
-/// A link.
+/// The device of a link.
 #[derive(Debug)]
-pub(crate) struct Away {
+pub(crate) struct Linked {
     peer: PeerId,
     wire: SharedWire,
-    /// Whether an engine thread looks after the wire, so that nobody else needs to.
-    is_tended: Arc<AtomicBool>,
+    /// Whether an engine thread serves the wire, so that no other thread needs to.
+    is_served: Arc<AtomicBool>,
 }
 
-impl Away {
-    pub(super) fn new(peer: PeerId, wire: SharedWire, is_tended: Arc<AtomicBool>) -> Self {
+impl Linked {
+    pub(super) fn new(peer: PeerId, wire: SharedWire, is_served: Arc<AtomicBool>) -> Self {
         debug_assert!(wire.get().is_some(), "a port with links has a wire");
-        Self { peer, wire, is_tended }
+        Self { peer, wire, is_served }
     }
 
     fn wire(&self) -> MutexGuard<'_, Wire> {
@@ -29,7 +29,7 @@ impl Away {
     }
 }
 
-impl Device for Away {
+impl Device for Linked {
     fn how(&self) -> &'static str {
         "by a link with another host"
     }
@@ -42,7 +42,7 @@ impl Device for Away {
     #[cold]
     fn publish(&self) {
         // Relaxed: the port's thread, which is here, starts it.
-        if !self.is_tended.load(Ordering::Relaxed) {
+        if !self.is_served.load(Ordering::Relaxed) {
             self.wire().nudge(self.peer);
         }
     }

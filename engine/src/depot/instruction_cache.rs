@@ -1,22 +1,22 @@
-//! Instructions that were taken apart lately: those stored at a depot are words in shared memory,
-//! which are read anew for each message.
+//! A cache of parsed instructions. The instructions of a depot are words in shared memory, which
+//! are read anew for each message.
 use crate::mem::depot::Inside;
 use ayre_proto::deposit::{Append, Depot, Instruction, Protection, Stored};
 use std::cell::Cell;
 
-/// How many are remembered.
+/// The number of instructions that are cached.
 const MEMORY: usize = 8;
 const _: () = assert!(MEMORY.is_power_of_two(), "to find a place, nothing is divided");
 
-/// By their words, which say all.
+/// The parsed instructions, found by their words.
 #[derive(Debug)]
-pub(crate) struct Memo {
+pub(crate) struct InstructionCache {
     instructions: [Cell<Instruction>; MEMORY],
-    /// Of those that append: the word, and the short way.
+    /// Appending instructions: the word, and the fast path.
     appends: [Cell<(u64, Option<Append>)>; MEMORY],
 }
 
-impl Default for Memo {
+impl Default for InstructionCache {
     fn default() -> Self {
         let nothing = Instruction::parse(0).expect("nothing is an instruction");
         Self {
@@ -31,7 +31,7 @@ const fn place_of(word: u64) -> usize {
     (word ^ word >> 32) as usize % MEMORY
 }
 
-impl Memo {
+impl InstructionCache {
     #[inline(always)]
     fn find(&self, word: u64) -> Option<Instruction> {
         let place = &self.instructions[place_of(word)];
@@ -45,7 +45,7 @@ impl Memo {
         Some(instruction)
     }
 
-    /// The short way of a word, if it has one.
+    /// The fast path of an instruction, if it has one.
     #[inline(always)]
     pub(super) fn append(&self, word: u64) -> Option<Append> {
         let (known, append) = self.appends[place_of(word)].get();
@@ -60,10 +60,10 @@ impl Memo {
     }
 }
 
-/// What a message finds at a depot, for one who is inside.
+/// The registers and instructions of a locked depot, for one message.
 pub(super) struct View<'a> {
     pub(super) inside: &'a Inside<'a>,
-    pub(super) memo: &'a Memo,
+    pub(super) instructions: &'a InstructionCache,
 }
 
 impl Depot for View<'_> {
@@ -80,6 +80,6 @@ impl Depot for View<'_> {
     #[inline(always)]
     fn stored(&self, index: u16) -> Option<Stored> {
         let (word, operand, enters) = self.inside.stored(index)?;
-        Some(Stored { instruction: self.memo.find(word)?, operand, enters })
+        Some(Stored { instruction: self.instructions.find(word)?, operand, enters })
     }
 }

@@ -8,7 +8,7 @@ use std::thread::yield_now;
 
 /// A target and its initiators, whose numbers begin at [`FIRST`].
 #[derive(Debug)]
-pub struct Crowd<F: Fabric = Executor> {
+pub struct ManyToOne<F: Fabric = Executor> {
     fabric: F,
     door: F::Door,
     /// The port in the middle.
@@ -23,13 +23,13 @@ type Produced<P> = (<P as Port>::Queue, Vec<<P as Port>::RemoteQueue>);
 /// Number of the first initiator.
 pub const FIRST: u16 = 4;
 
-impl<F: Fabric> Crowd<F> {
+impl<F: Fabric> ManyToOne<F> {
     /// Opens the ports and connects every initiator with the target.
     ///
     /// # Panics
     /// With a loopback, which has one port.
     pub fn open(fabric: F, initiators: u16) -> Self {
-        assert!(!fabric.traits().is_loopback, "a crowd has several ports");
+        assert!(!fabric.traits().is_loopback, "many-to-one has several ports");
         let (mut target, door) = fabric.listen(TARGET.0);
         let numbers = FIRST..FIRST + initiators;
         let initiators = numbers.map(|number| fabric.join(&door, &mut target, number)).collect();

@@ -12,11 +12,11 @@ use super::ranks::Ranks;
 
 /// The orphans that have been told to end and have not been reaped.
 #[derive(Default)]
-pub(super) struct Strays {
+pub(super) struct Orphans {
     told: HashSet<Pid>,
 }
 
-impl Strays {
+impl Orphans {
     /// Has orphans of this process's descendants become its children.
     pub(super) fn inherit() -> Self {
         // A kernel that refuses gives the orphans to init, as without a launcher.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::machine::Fact;
 use self::probe::Probe;
 
-/// What `ayre info` takes.
+/// The arguments of `ayre info`.
 #[derive(clap::Args)]
 #[command(after_help = "What the columns of --links mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// What the machine is called in its own network.
+/// The machine's name in its network.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -120,7 +120,7 @@ impl Display for Report {
     }
 }
 
-/// What a port takes whose program does not say. One that cannot be opened for them is told here.
+/// The tuning of a port whose program has not set any. A file that cannot be used is reported here.
 // spec: INJ-4
 fn cutoffs() -> Cutoffs {
     match active() {

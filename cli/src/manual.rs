@@ -1,4 +1,4 @@
-//! What shells and `man` are told of the tool, made of the arguments that it takes.
+//! Shell completions and man pages of the tool, generated from its arguments.
 
 use std::fmt::Write as _;
 use std::fs::{create_dir_all, write};
@@ -12,7 +12,7 @@ use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-/// What `ayre completions` takes.
+/// The arguments of `ayre completions`.
 #[derive(clap::Args)]
 #[command(after_help = "bash: source <(ayre completions bash)\n\
     zsh: ayre completions zsh > a folder of $fpath, as _ayre\n\
@@ -22,7 +22,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// What `ayre man` takes.
+/// The arguments of `ayre man`.
 #[derive(clap::Args)]
 pub(crate) struct Pages {
     /// Where the pages go; made where it is not there

@@ -20,7 +20,7 @@ pub(crate) struct Caught {
 /// threads that it starts.
 pub(crate) struct SignalFd {
     fd: OwnedFd,
-    /// What was blocked before.
+    /// The signals that were blocked before.
     before: libc::sigset_t,
 }
 
@@ -100,9 +100,8 @@ pub(crate) fn stop_self() -> io::Result<()> {
     Ok(())
 }
 
-/// Has the child start with the signals blocked that were blocked before `signals` were, and has
-/// the kernel kill it as soon as the thread that starts it ends: no rank outlives a killed
-/// launcher.
+/// Has the child start with the signals blocked that were blocked before `signals` were. Has the
+/// kernel kill it as soon as its starting thread ends: no rank outlives a killed launcher.
 pub(crate) fn prepare_rank(command: &mut Command, signals: &SignalFd) {
     let launcher = rustix::process::getpid();
     let mask = signals.before;
@@ -122,8 +121,8 @@ pub(crate) fn prepare_rank(command: &mut Command, signals: &SignalFd) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Whether this process may read the memory of `process`, asked for with a word of its own at the
-/// same address: the kernel checks the permission before it looks at the address.
+/// Whether this process may read the memory of `process`. It asks for a word at an address of its
+/// own: the kernel checks the permission before it looks at the address.
 pub(crate) fn cross_memory_attach_works(process: Pid) -> bool {
     let source = 0_u64;
     let mut target = 0_u64;

@@ -1,5 +1,5 @@
-//! `ayre run --hosts` from outside. A shell stands for each host, with a folder of its own for job
-//! directories; what the agents do there is the same as behind `ssh`.
+//! Tests of `ayre run --hosts` from outside. A shell stands for each host, with a folder of its own
+//! for job directories; the agents there work as they do behind `ssh`.
 //!
 //! No test looks at a clock: a job whose ranks sleep a thousand seconds simply ends, or the test
 //! does not.
@@ -38,7 +38,7 @@ impl Hosts {
         Self { base, names: names.to_vec() }
     }
 
-    /// What a host does to start the agent: `before`, in its folder.
+    /// The command that starts the agent of a host: `before`, in its folder.
     fn via(&self, before: &str) -> String {
         let base = self.base.display();
         format!("sh -c 'export XDG_RUNTIME_DIR={base}/{{host}}; {before} exec {{command}}'")

@@ -1,4 +1,4 @@
-//! What `ayre study` finds in recordings into which something was planted.
+//! Tests of the findings of `ayre study` in recordings with planted effects.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

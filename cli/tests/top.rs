@@ -1,4 +1,4 @@
-//! What the tool shows of links, beside what the ports themselves tell.
+//! Tests of the tool's view of links, beside the ports' own reports.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ fn shown(text: &str, numbers: [u16; 2]) -> [WireReport; 2] {
     })
 }
 
-/// What does not change while nothing is posted.
+/// The fields that do not change while nothing is posted.
 fn lasting(link: &LinkReport) -> Value {
     let mut link = serde_json::to_value(link).unwrap();
     for field in ["told", "silent_ns", "round_trip_ns", "variation_ns", "timeout_ns", "window"] {

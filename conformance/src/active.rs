@@ -13,7 +13,7 @@ use std::thread::yield_now;
 /// Memory of a fabric's ports.
 type RegionOf<F> = <<F as Fabric>::Port as Port>::Region;
 
-/// What a handler was run with.
+/// The runs of a handler: arguments and payload.
 type Seen = Vec<(Vec<u64>, Vec<u8>)>;
 
 /// A messenger at each end.
@@ -122,8 +122,8 @@ pub fn handlers_receive_all_arguments_and_payloads_in_order<F: Messengers>(fabri
     assert_eq!(pair.far.failures().count(), 0);
 }
 
-/// A name is known when its announcement has come, whoever was first; what comes before is dropped
-/// and told of. One name means one thing.
+/// A name is known when its announcement has come, whichever port was first. Earlier messages are
+/// dropped and reported. One name has one meaning.
 // spec: AM-1, AM-2, AM-3, AM-4, AM-7
 pub fn names_are_the_same_everywhere<F: Messengers>(fabric: F) {
     let mut pair = Pair::<F, Seen>::open(fabric);
@@ -267,7 +267,7 @@ pub fn handlers_do_not_wait<F: Messengers>(fabric: F) {
     assert!(numbers.eq(0..refused));
 }
 
-/// Whoever will not poll for a while can wait for what its handlers have sent to have gone.
+/// A program that will not poll for a while can wait until its handlers' messages have gone.
 // spec: AM-8
 pub fn a_flush_ends<F: Messengers>(fabric: F) {
     let pair = Pair::<F, u64>::open(fabric);
@@ -375,7 +375,7 @@ pub fn a_peer_that_reads_nothing_does_not_take_the_room_of_others<F: Messengers>
     assert!(target.port().is_alive(eager) && target.port().is_alive(lazy));
 }
 
-/// What was put before a message is there when its handler runs.
+/// Data that was put before a message is there when its handler runs.
 // spec: AM-10
 pub fn memory_comes_before_the_handler<F: Messengers>(fabric: F) {
     struct Memory<R> {
@@ -458,7 +458,7 @@ pub fn a_sync_ends_when_others_leave<F: Messengers>(fabric: F) {
     }
 }
 
-/// What had come of a dead peer is run; nobody waits for the rest.
+/// Complete messages of a dead peer are run; nobody waits for the rest.
 // spec: AM-11
 pub fn a_death_drops_incomplete_messages<F: Messengers>(fabric: F) {
     let mut pair = Pair::<F, Seen>::open(fabric);

@@ -31,8 +31,8 @@ fn recorded<F: Messengers>(
     calls.map(|call| (call.number, call.collective, call.schedule, call.bytes)).collect()
 }
 
-/// Whatever a group that adapts chooses, all its members choose it, and the results are the same;
-/// what the program fixes stays so, and what is not waited for is done too.
+/// All members of a group that adapts choose the same schedules, and get the same results. Choices
+/// of the program stay, and collectives that nobody waits for complete, too.
 // spec: COLL-4, COLL-5, COLL-6, COLL-7, COLL-17
 pub fn groups_that_adapt_agree_with_the_oracle<F: Messengers>(fabric: F) {
     let rounds = cases(60);
@@ -97,7 +97,7 @@ fn lend<P: Port>(port: &mut P, own: usize) -> Lent<P> {
     }
 }
 
-/// A group that records so many calls, one of whose links can be loaded.
+/// A group that records this number of calls, one of whose links can be loaded.
 fn begin<F: Messengers>(
     member: &mut Member<F>,
     state: &mut Vec<u64>,
@@ -148,7 +148,7 @@ pub fn a_busy_link_is_avoided<F: Messengers>(fabric: F) {
     assert!(found.into_iter().all(|found| found), "the schedule is still the usual one");
 }
 
-/// Who begins to adapt tells at once what its links are loaded with, and waits until all have.
+/// A member that begins to adapt announces its link loads at once, and waits for all others'.
 // spec: COLL-17
 pub fn a_member_that_begins_to_adapt_announces_its_link_loads_at_once<F: Messengers>(fabric: F) {
     let found = all(fabric, MEMBERS, |member, own| {
@@ -172,7 +172,7 @@ pub fn a_member_that_begins_to_adapt_announces_its_link_loads_at_once<F: Messeng
     assert!(found.into_iter().all(|found| found == fabric.traits().is_wire), "links of a network");
 }
 
-/// What has come before a call begins is not counted as sent in it.
+/// Bytes that came before a call begins do not count as sent in it.
 // spec: COLL-18
 pub fn a_recording_counts_only_bytes_sent_during_the_call<F: Messengers>(fabric: F) {
     all(fabric, MEMBERS, |member, own| {

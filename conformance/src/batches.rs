@@ -58,7 +58,7 @@ pub fn a_batch_is_posted_in_order<F: Fabric>(fabric: F) {
     assert_eq!(world.initiator().release(&Batch::new(peer)), Ok(None), "nothing to post");
 }
 
-/// What is prepared has no effect before the batch is posted, and none if it never is.
+/// Prepared operations have no effect before the batch is posted, and none if it never is.
 // spec: BATCH-1
 pub fn a_prepared_batch_has_no_effect_before_it_is_posted<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

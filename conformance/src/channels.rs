@@ -9,7 +9,7 @@ use ayre::channel::Channel;
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
 use std::thread::yield_now;
 
-/// What has been run: by which channel it was said to come, which one of these, and its bytes.
+/// A handler's run: the channel that the message named, the channel it came by, and its bytes.
 #[derive(Default)]
 struct Seen {
     messages: Vec<(u64, u64, Vec<u8>)>,
@@ -97,7 +97,8 @@ pub fn messages_arrive_by_all_channels<F: Messengers>(fabric: F) {
     assert_eq!(pair.near.failures().count() + pair.far.failures().count(), 0);
 }
 
-/// What nobody takes fills its window and its queue; other channels, and what goes by none, go on.
+/// Messages that nobody takes fill a channel's window and queue; other channels, and messages
+/// without a channel, go on.
 // spec: CHAN-3, CHAN-4, CHAN-5, CHAN-11
 pub fn a_full_channel_does_not_delay_other_channels<F: Messengers>(fabric: F) {
     let mut pair = pair(fabric);
@@ -185,7 +186,7 @@ pub fn short_messages_pass_long_ones<F: Messengers>(fabric: F) {
     assert!(pair.at_far.messages[1].2 == long);
 }
 
-/// Who polls for one channel hears of no other.
+/// A poll for one channel runs messages of no other.
 // spec: CHAN-11
 pub fn one_channel_is_polled<F: Messengers>(fabric: F) {
     let mut pair = pair(fabric);
@@ -237,7 +238,7 @@ const QUESTIONS: u64 = 200;
 const ASK: Handler<2> = Handler::named("ask");
 const OVER: Handler<0> = Handler::named("over");
 
-/// What found no room, last answers that have come, and who has all of his.
+/// Messages that found no room, last answers that have come, and the number of complete senders.
 #[derive(Default)]
 struct Asked {
     missed: Vec<(PeerId, [u64; 2])>,
@@ -308,8 +309,8 @@ pub fn replies_are_sent_over_channels<F: Messengers>(fabric: F) {
     });
 }
 
-/// Who sends to nobody is told, as without channels, and so is who sends more than is taken; those
-/// behind are run.
+/// A sender to an unknown handler gets an error, as without channels, and so does the sender of too
+/// long a message; later messages are run.
 // spec: CHAN-2, CHAN-10
 pub fn senders_learn_of_messages_without_a_handler<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().longest(1 << 16);
@@ -335,7 +336,7 @@ pub fn senders_learn_of_messages_without_a_handler<F: Messengers>(fabric: F) {
     assert_eq!(told, [nobody, nobody, failure(KEEP.id(), DropCause::Malformed)]);
 }
 
-/// What waits for a peer that dies is forgotten, and what has come whole is run.
+/// Messages that wait for a peer that dies are dropped, and complete ones from it are run.
 // spec: CHAN-2
 pub fn a_death_drops_messages_that_wait_for_the_peer<F: Messengers>(fabric: F) {
     let mut pair = pair(fabric);
@@ -371,7 +372,7 @@ pub fn a_death_drops_messages_that_wait_for_the_peer<F: Messengers>(fabric: F) {
     assert_eq!(at_near.messages, [(1, 0, b"held".to_vec())]);
 }
 
-/// Who breaks the protocol of channels is cut off.
+/// A peer that breaks the protocol of channels is disconnected.
 // spec: CHAN-9
 pub fn a_peer_that_breaks_the_channel_protocol_is_disconnected<F: Messengers>(fabric: F) {
     let head = |number: u8, first: u8, id: u32| {

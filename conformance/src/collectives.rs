@@ -17,7 +17,7 @@ const PORTS: u16 = 5;
 pub(crate) type Member<F> = <F as Messengers>::Messenger<Vec<u64>>;
 pub(crate) type Group<F> = <Member<F> as Groups<Vec<u64>>>::Group;
 
-/// Runs the same at each of so many members: see [`storm::all`].
+/// Runs a function at each of `members` members: see [`storm::all`].
 pub(crate) fn all<F: Messengers, R: Send>(
     fabric: F,
     members: u16,
@@ -194,8 +194,8 @@ impl Round {
     }
 }
 
-/// Every collective, by any of its schedules, of any numbers and lengths and roots, in groups of
-/// any of the processes: to the bit what one process computes with the brackets of the contract.
+/// Every collective gives the result of one process that computes with the contract's order of
+/// operations, to the bit. That holds for all schedules, numbers, lengths, roots and groups.
 // spec: COLL-1, COLL-5, COLL-6, COLL-7, COLL-12
 pub fn every_schedule_agrees_with_the_oracle<F: Messengers>(fabric: F) {
     agree_with_the_oracle(fabric, PORTS, 4, cases(40));
@@ -207,7 +207,7 @@ pub fn large_groups_agree_with_the_oracle<F: Messengers>(fabric: F, ports: u16) 
     agree_with_the_oracle(fabric, ports, 3, 15);
 }
 
-/// Groups of any of so many ports, each for so many rounds.
+/// Groups of any of `ports` ports, each for `rounds` rounds.
 fn agree_with_the_oracle<F: Messengers>(fabric: F, ports: u16, groups: u64, rounds: u64) {
     let plan = |list| {
         let mut dice = Dice::new(list);
@@ -311,7 +311,7 @@ pub fn collectives_overlap<F: Messengers>(fabric: F) {
     });
 }
 
-/// What one member has started and others have not leaves room for what they are waiting for.
+/// Collectives that one member has started and others have not leave room for earlier ones.
 // spec: COLL-4, COLL-11, COLL-15
 pub fn later_collectives_leave_room_for_earlier_ones<F: Messengers>(fabric: F) {
     // Round a ring, each sends eight portions of a chunk to the same neighbour, who says nothing.
@@ -444,8 +444,8 @@ pub fn a_full_lane_delays_a_barrier<F: Messengers>(fabric: F) {
     });
 }
 
-/// What a fast member sends waits for slow ones, as much of it as the window has room for: also for
-/// one that has not made the group yet.
+/// Portions of a fast member wait for slow ones, within the window, also for a member that has not
+/// made the group yet.
 // spec: COLL-1, COLL-11
 pub fn portions_that_arrive_early_wait_for_their_collective<F: Messengers>(fabric: F) {
     all(fabric, 3, |member, own| {
@@ -555,7 +555,7 @@ pub fn death_ends_collectives<F: Messengers>(fabric: F) {
     });
 }
 
-/// What no group and no collective can be, is refused at once, and nobody hears of it.
+/// An invalid group or collective is refused at once, and no other member learns of it.
 // spec: COLL-1, COLL-2, COLL-5, COLL-6
 pub fn nonsense_is_refused<F: Messengers>(fabric: F) {
     all(fabric, 2, |member, own| {

@@ -7,7 +7,7 @@ pub fn pattern(salt: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (start.wrapping_add(i.wrapping_mul(37)) % 251) as u8).collect()
 }
 
-/// What stands where nothing was written.
+/// The content of memory where nothing was written.
 pub const CANARY: u8 = 0xfe;
 
 /// Fills a whole region.

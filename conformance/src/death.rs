@@ -1,4 +1,4 @@
-//! What is left when a port is gone.
+//! The state that remains after the end of a port.
 use crate::data::{assert_same, contents, pattern};
 use crate::fabric::{Fabric, TARGET};
 use crate::many_to_one::ManyToOne;
@@ -21,8 +21,8 @@ fn notice<F: Fabric>(world: &mut World<F>) {
     world.until("death is noticed", |world| (!world.initiator().is_alive(target)).then_some(()));
 }
 
-/// What a peer had executed before it went has not faulted, also where the first thing that the
-/// initiator hears is that it is gone.
+/// Operations that a peer had executed before its end have not faulted, even if its end is the
+/// first news for the initiator.
 // spec: LIFE-11, FLUSH-2
 pub fn operations_executed_before_a_death_do_not_fault<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
@@ -117,7 +117,7 @@ pub fn a_fault_goes_before_busy<F: Fabric>(fabric: F) {
     assert_eq!(fault_of(world.initiator().send(target, 0, &[1; 100])), Fault::PeerDead);
 }
 
-/// What was under way ends, each operation once: executed, or with PeerDead.
+/// Each pending operation completes once: executed, or with PeerDead.
 // spec: LIFE-11, NOTI-7, PUT-5, FLUSH-2
 pub fn each_operation_under_way_completes_once<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
@@ -319,7 +319,7 @@ pub fn a_wait_ends_with_the_last_peer<F: Fabric>(fabric: F) {
     }
 }
 
-/// What has arrived is received before the news that nobody is left, from whomever it is.
+/// Messages that have arrived are received before the report that the last peer has died.
 // spec: LIFE-11, LIFE-12, LIFE-16
 pub fn arrived_messages_are_received_before_news_of_the_last_death<F: Fabric>(fabric: F) {
     const PEERS: u16 = 5;

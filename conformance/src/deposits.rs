@@ -108,7 +108,7 @@ pub fn appends_lie_one_behind_the_other<F: Depots>(fabric: F) {
     assert_eq!(fault_of(fetch(&mut world, &remote, deposit, &mut [])), Fault::TooLong);
 }
 
-/// What a register held, what memory holds, and that a guard has declined, come back.
+/// Answers bring the value of a register, the contents of memory, and whether a guard has declined.
 // spec: DEP-11, DEP-12, DEP-13
 pub fn answers_bring_values_and_memory<F: Depots>(fabric: F) {
     let mut world = World::open(fabric);
@@ -157,7 +157,8 @@ pub fn every_executor_does_the_same<F: Depots>(fabric: F) {
     }
 }
 
-/// What came of each message of a list, and in the end registers and memory.
+/// Posts the messages of a list; returns the outcome of each, and the registers and memory in the
+/// end.
 fn random<F: Depots>(fabric: F, list: u64) -> Vec<String> {
     let mut dice = Dice::new(list);
     let mut world = World::open(fabric);
@@ -245,8 +246,8 @@ pub fn tests_notify_where_they_hold<F: Depots>(fabric: F) {
     assert_eq!(world.raised().target, []);
 }
 
-/// An inlet that holds stops at a message that faults, refuses what comes behind it, and goes on as
-/// its owner says; another inlet of the same peer does not notice.
+/// An inlet that holds stops at a message that faults, refuses later ones, and goes on as its owner
+/// decides. Another inlet of the same peer is not affected.
 // spec: DEP-19, DEP-20, DEP-21, DEP-22, DEP-23
 pub fn a_stopped_inlet_waits_for_its_owner<F: Depots>(fabric: F) {
     let mut world = World::open(fabric);
@@ -358,8 +359,8 @@ pub fn a_revoked_inlet_is_stale<F: Depots>(fabric: F) {
     assert_eq!(place.depot.register(0), 2);
 }
 
-/// Windows and parts lie within a depot and a region; an inlet is of its connection, a depot of its
-/// port; a depot has room for so many inlets.
+/// Windows and parts lie within a depot and a region. An inlet belongs to its connection, a depot
+/// to its port. A depot has room for a limited number of inlets.
 // spec: DEP-2, CAP-6, LIM-1
 pub fn inlets_are_bounded<F: Depots>(fabric: F) {
     let mut world = World::open(fabric);
@@ -424,7 +425,7 @@ pub fn a_peer_that_goes_leaves_room<F: Depots>(fabric: F) {
     assert_eq!(fill(&mut ports.target, &depot, &region, ids[1]), INLETS);
 }
 
-/// Hands out inlets and drops them, as many as there is room for; so many.
+/// Shares inlets and drops them until there is no more room; returns their number.
 fn fill<P: Deposits>(port: &mut P, depot: &P::Depot, region: &P::Region, holder: PeerId) -> usize {
     let options = InletOptions::new().entries(0..1);
     let share = || port.share_inlet(holder, depot, (region, 0..64), &options, 5).ok();

@@ -1,5 +1,4 @@
-//! What a program does with depots, in the suite's own words: the traits that cases about deposit
-//! messages are written over.
+//! The suite's interface to depots: the traits over which cases about deposit messages are written.
 //!
 //! Instructions are plain data: a program is made here, and crosses as its words.
 use crate::fabric::Fabric;
@@ -67,12 +66,12 @@ pub trait Deposits: Port {
 
 /// A depot at its owner. Clones are the same depot.
 pub trait Depot: Clone + Debug + Send + Sync {
-    /// What keeps messages out.
+    /// A lock that keeps messages out.
     type Frozen<'a>: Frozen
     where
         Self: 'a;
 
-    /// What a register holds.
+    /// The value of a register.
     fn register(&self, index: u8) -> u64;
     /// Sets it.
     fn set_register(&self, index: u8, value: u64) -> Result<(), Busy>;
@@ -86,7 +85,7 @@ pub trait Depot: Clone + Debug + Send + Sync {
 
 /// A depot that no message changes.
 pub trait Frozen: Debug {
-    /// What a register holds.
+    /// The value of a register.
     fn register(&self, index: u8) -> u64;
     /// Sets it.
     fn set_register(&mut self, index: u8, value: u64);
@@ -104,10 +103,10 @@ pub trait Inlet: Debug + Send + Sync {
     fn reset(&self) -> Result<(), Busy>;
 }
 
-/// What an inlet allows.
+/// The options of an inlet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InletOptions {
-    /// What may be done.
+    /// The rights of its holder.
     pub rights: Rights,
     /// Registers that messages can name.
     pub registers: Range<u16>,
@@ -147,7 +146,7 @@ impl InletOptions {
         Self { entries, ..self }
     }
 
-    /// For messages of so many bytes.
+    /// Sets the longest data of a message, in bytes.
     pub fn longest(self, bytes: u16) -> Self {
         Self { longest: bytes, ..self }
     }
@@ -163,11 +162,11 @@ impl InletOptions {
 pub struct Deposit<'a> {
     /// Which instruction it has carried out.
     pub form: Form,
-    /// What that is given.
+    /// The operand.
     pub operand: u64,
     /// Which words are transferred.
     pub mask: u64,
-    /// What it brings.
+    /// The data.
     pub data: &'a [u8],
 }
 
@@ -216,7 +215,7 @@ impl<'a> Deposit<'a> {
 pub struct Reply<'a, I> {
     /// By which way it comes, of the asking port's own.
     pub inlet: &'a I,
-    /// What it says.
+    /// The message of the reply.
     pub deposit: Deposit<'a>,
     /// Bytes that are read for it.
     pub len: usize,
@@ -234,7 +233,7 @@ impl<'a, I> Reply<'a, I> {
         Self { inlet, deposit, len: 0, takes_value: false, tag: 0, value: 0 }
     }
 
-    /// With so many bytes.
+    /// Sets the number of bytes that it wants.
     pub fn wants(self, len: usize) -> Self {
         Self { len, ..self }
     }

@@ -95,19 +95,19 @@
 //! skip INLET                      reset INLET                    rejoin ENTERED
 //! ```
 //!
-//! A driver ends, and its port with it, where its input does; after `close` or `leave` it still
-//! reads and writes its own memory. A notify of a batch names no peer; steps of epochs have their
-//! places in [`EPOCH_STEPS`], holds in [`HOLDS`]. REGISTERS and ENTRIES are two words, a first one
-//! and an end. A MESSAGE of a deposit is its form, operand, mask and data; a form is `c` and the
+//! A driver and its port end with the driver's input; after `close` or `leave` it still reads and
+//! writes its own memory. A notify of a batch names no peer. Steps of epochs have their places in
+//! [`EPOCH_STEPS`], lock modes in [`HOLDS`]. REGISTERS and ENTRIES are two words, a first one and
+//! an end. A MESSAGE of a deposit is its form, operand, mask and data. A form is `c` and the
 //! instruction's word, or `e`, an entry and three registers; `p`, which only `stopped` answers, is
 //! a probe.
 //!
 //! # Messengers
 //!
-//! After `messenger` the port is under a messenger, and is called as before. What a program gives
-//! to a messenger to be run (handlers, stages, watchers of groups) stays with the suite, by a
-//! number that the suite has given it, RUN. A call marked with `*` runs them: before its answer,
-//! the driver writes a line for each that is due,
+//! After `messenger` the port is under a messenger, and takes the same calls as before. The
+//! program's functions (handlers, stages, watchers of groups) stay with the suite and have numbers,
+//! RUN, that the suite chooses. A call marked with `*` runs them: before its answer, the driver
+//! writes a line for each that is due,
 //!
 //! ```text
 //! run RUN PEER COUNT ARGUMENT... BYTES           a handler: source, arguments, payload
@@ -173,11 +173,11 @@
 //! * leave_group MEMBERSHIP                       members MEMBERSHIP  -> peers
 //! ```
 //!
-//! An ENTRY is the stream's name (a peer and a number), the peer and the number that it goes on by,
-//! the stage's NAME, four arguments, and 1 if the stage goes on. A REQUEST is the code of the
-//! collective, the root, the codes of the type of number and of the combination (0 for none), the
-//! bytes that are read and those that are changed; what is not combined is of the unsigned type of
-//! its size. LENS are `-`, or their number and they: of each member, to each, from each.
+//! An ENTRY is the stream's name (a peer and a number), the next peer and number, the stage's NAME,
+//! four arguments, and 1 if the stage goes on. A REQUEST has six codes and lengths: the collective,
+//! the root, the type of number, the combination (0 for none), the bytes that are read and those
+//! that are changed. Without a combination, the type is the unsigned one of its size. LENS are `-`,
+//! or their number and they: of each member, to each, from each.
 //!
 //! | error | of |
 //! |---|---|

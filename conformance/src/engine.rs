@@ -45,14 +45,14 @@ pub enum Executor {
     Simulated,
 }
 
-/// What the network does to each datagram of a lossy executor.
+/// The faults of a lossy executor's network.
 const FAULTS: &str = "loss=20%,dup=2%,reorder=5%,corrupt=1%,seed=7";
 
-/// What a simulated network does to each datagram, and how long a datagram takes.
+/// The faults of a simulated network, and the delay of a datagram.
 const SIMULATED_FAULTS: &str = "loss=5%,dup=2%,reorder=5%,corrupt=1%,jitter=5us,seed=7";
 const LATENCY: Duration = Duration::from_micros(5);
 
-/// What the ports of a sealed executor hold.
+/// The key of the ports of a sealed executor.
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
 impl Executor {
@@ -242,7 +242,7 @@ impl Drop for Door {
     }
 }
 
-/// What the ports of one world have in common to be open to other hosts, if they are.
+/// The common options of one world's ports for other hosts, if they are open to these.
 #[derive(Clone, Debug)]
 pub struct Net(Option<NetOptions>);
 

@@ -35,7 +35,7 @@ pub fn steps_out_of_turn_decline<F: Fabric>(fabric: F) {
     });
 }
 
-/// What an origin did between start and complete is visible to the owner after wait.
+/// The owner sees all that an origin did between start and complete after its wait.
 // spec: EPOCH-2, EPOCH-3
 pub fn an_epoch_ends_with_its_data<F: Fabric>(fabric: F) {
     const LEN: usize = 3000;

@@ -1,18 +1,18 @@
-//! What ports are connected by: how the suite makes them, connects them, and has them die.
+//! Fabrics, which make ports, connect them, and kill them.
 use crate::port::Port;
 use ayre::{Mode, PeerId};
 use std::fmt::Debug;
 use std::thread::yield_now;
 
-/// One way to carry out the contract, that the suite is instantiated for: an executor of the
-/// engine, a model in a time of its own, a library of another language behind a driver.
+/// An implementation of the contract under test: an executor of the engine, a model in a time of
+/// its own, or a library of another language behind a driver.
 pub trait Fabric: Copy + Debug + Send + Sync {
     /// Its ports.
     type Port: Port;
     /// Where a port waits for others to connect.
     type Door: Debug + Send + Sync;
 
-    /// What of it cases depend on.
+    /// Its properties on which cases depend.
     fn traits(&self) -> Traits;
 
     /// Opens a port that is connected with nobody.
@@ -28,7 +28,7 @@ pub trait Fabric: Copy + Debug + Send + Sync {
     /// Opens a port that is connected with one that listens.
     fn join(&self, door: &Self::Door, target: &mut Self::Port, number: u16) -> Self::Port;
 
-    /// Opens so many ports that are all connected with each other, numbered from 0.
+    /// Opens `members` ports that are all connected with each other, numbered from 0.
     fn mesh(&self, members: u16) -> Vec<Self::Port>;
 
     /// A fabric of one port that is connected with itself. Results of other fabrics are compared
@@ -55,7 +55,7 @@ pub(crate) fn give_way(round: u32) {
     }
 }
 
-/// What cases depend on.
+/// The properties of a fabric on which cases depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
     /// How operations are carried out.

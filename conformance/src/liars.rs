@@ -7,7 +7,7 @@ use ayre::active::{Handler, id_of};
 use ayre::{Fault, PeerId, PostError, Rights};
 use std::thread::yield_now;
 
-/// What a handler was run with: arguments, payload.
+/// The runs of a handler: arguments and payload.
 type Seen = Vec<(Vec<u64>, Vec<u8>)>;
 
 fn keep<const N: usize>(seen: &mut Seen, _: &mut dyn Call, arguments: [u64; N], payload: &[u8]) {
@@ -70,7 +70,7 @@ fn is_cut_off<M: Active<Seen>>(
     })
 }
 
-/// Who breaks the protocol is cut off, and the memory of nobody changes.
+/// A peer that breaks the protocol is disconnected, and no memory changes.
 // spec: AM-15
 pub fn peers_that_break_the_message_protocol_are_disconnected<F: Messengers>(fabric: F) {
     let lies: [(u32, &[u64]); 14] = [
@@ -102,8 +102,8 @@ pub fn peers_that_break_the_message_protocol_are_disconnected<F: Messengers>(fab
     }
 }
 
-/// Who lies about groups is cut off: portions that were never sent are taken, more come than there
-/// is room for, of more groups than there can be, or of one that he is no member of.
+/// A peer that lies about groups is disconnected. It takes portions that were never sent, sends
+/// more than there is room for, or names too many groups or one of which it is no member.
 // spec: COLL-11, COLL-14
 pub fn a_peer_that_breaks_the_group_protocol_is_disconnected<F: Messengers>(fabric: F) {
     let portion = |group: u32, taken: u64| (10, [u64::from(group) | 1 << 32, taken << 32]);
@@ -137,14 +137,14 @@ pub fn a_peer_that_breaks_the_group_protocol_is_disconnected<F: Messengers>(fabr
     }
 }
 
-/// What a member of a group says: its name and the other one's, the group, a kind, and words.
+/// A record of a member of a group: its name and the other one's, the group, a kind, and words.
 fn said([from, to]: [u32; 2], group: u32, kind: u32, words: &[u64]) -> Vec<u8> {
     let head = [from, to, group, kind].into_iter().flat_map(u32::to_le_bytes);
     head.chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
 }
 
-/// Who speaks for another member, or of nothing that can be, is cut off. Who speaks to nobody is
-/// told so, or not answered.
+/// A peer that speaks for another member, or sends malformed records, is disconnected. One that
+/// speaks to no member gets an error, or no answer.
 // spec: GRP-4, GRP-21, GRP-22, GRP-23
 pub fn a_member_that_forges_multicast_records_is_disconnected<F: Messengers>(fabric: F) {
     let group = id_of("group");

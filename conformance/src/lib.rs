@@ -1,16 +1,18 @@
 //! One suite that holds every executor to the contract in `spec/`.
 //!
-//! A case is a function of a [`Fabric`](fabric::Fabric): it opens the ports it needs, drives them
-//! through the suite's own [`Port`](port::Port), [`Deposits`](depot::Deposits) and
-//! [`Messenger`](messenger::Messenger), and panics where the contract is broken. The table
-//! of cases is in the module [`suite`](mod@suite); [`suite!`](crate::suite!) makes tests of it for
-//! one fabric. The fabrics that there are: the [executors](Executor) of the engine, the engine
-//! on a simulated network in [one thread](engine::one_thread), and ports of other processes behind
-//! a [driver]. CONTRIBUTING.md says how to add a case and a fabric.
+//! A case is a function of a [`Fabric`](fabric::Fabric). It opens ports, drives them through the
+//! suite's own [`Port`](port::Port), [`Deposits`](depot::Deposits) and
+//! [`Messenger`](messenger::Messenger), and panics where the contract is broken. The table of cases
+//! is in the module [`suite`](mod@suite); [`suite!`](crate::suite!) makes tests of it for one
+//! fabric.
 //!
-//! No case looks at a clock or sleeps. What is waited for is an event of the interface; where the
-//! target has to be served meanwhile, see [`world::World::drive`]. Random cases say the seed that
-//! brings them back, see [`seed`].
+//! There are three fabrics: the [executors](Executor) of the engine, the engine on a simulated
+//! network in [one thread](engine::one_thread), and ports of other processes behind a [driver].
+//! CONTRIBUTING.md says how to add a case and a fabric.
+//!
+//! No case looks at a clock or sleeps. Cases wait for events of the interface; where the target
+//! must be served meanwhile, see [`world::World::drive`]. Random cases print the seed by which they
+//! can be repeated, see [`seed`].
 
 pub mod data;
 pub mod depot;

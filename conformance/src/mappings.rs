@@ -1,9 +1,9 @@
-//! What the system lets a holder do with the memory that a capability maps: the engine's own.
+//! The protection of the memory that a capability maps: cases for this engine alone.
 use crate::engine::Executor;
 use crate::world::World;
 use ayre::{Mode, RegionOptions, Rights};
 
-/// What a mapping of this process may do, by `/proc/self/smaps`.
+/// The protection of a mapping of this process, by `/proc/self/smaps`.
 #[derive(Debug, PartialEq, Eq)]
 struct Mapped {
     inode: String,

@@ -1,10 +1,9 @@
-//! What a program does with a messenger, in the suite's own words: the traits that cases about
-//! active messages, and what is built on them, are written over.
+//! The suite's interface to messengers: the traits over which cases about active messages, and the
+//! features built on them, are written.
 //!
-//! As with [`Port`], only plain data crosses, and handles of the
-//! implementation's own. What a program gives to be run (handlers, stages, watchers) stays with the
-//! suite: an implementation says with what it is to be run, and what it does meanwhile comes
-//! through [`Call`] and [`Flow`].
+//! As with [`Port`], only plain data and handles of the implementation's own cross the interface.
+//! The program's functions (handlers, stages, watchers) stay with the suite. An implementation
+//! tells with what arguments to run one, and its calls come through [`Call`] and [`Flow`].
 use crate::fabric::Fabric;
 use crate::port::Port;
 use ayre::active::{DroppedCall, Handler};
@@ -33,7 +32,7 @@ impl<S, M: Active<S> + Channels<S> + Groups<S> + Multicast<S> + Streams<S>> Mess
 
 /// Active messages.
 pub trait Active<S>: Debug + Send + Sized {
-    /// What it is over.
+    /// The port below it.
     type Port: Port;
 
     /// Over a port.
@@ -98,7 +97,7 @@ pub trait Active<S>: Debug + Send + Sized {
     fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault>;
 }
 
-/// What a handler is run with, beside arguments and payload.
+/// The environment of a handler, beside arguments and payload.
 pub trait Call {
     /// The sender of the message.
     fn source(&self) -> PeerId;
@@ -195,7 +194,7 @@ pub trait Channels<S>: Active<S> {
     /// Bytes that wait here.
     fn backlog(&mut self, peer: PeerId, channel: Channel) -> usize;
 
-    /// What is sent by a channel.
+    /// Sends the next message by a channel.
     fn on(&mut self, channel: Channel) -> On<'_, Self, S> {
         On { by: self, channel, state: PhantomData }
     }
@@ -347,14 +346,14 @@ pub trait Groups<S>: Active<S> {
         state: &mut S,
         started: Self::Started<T>,
     ) -> Result<Vec<T>, GroupError>;
-    /// Has schedules chosen by what links are loaded with, told of in every so many calls.
+    /// Has schedules chosen by the load of links, which is exchanged once every `calls` calls.
     fn adapt(
         &mut self,
         state: &mut S,
         group: Self::Group,
         every: Option<NonZeroU32>,
     ) -> Result<(), GroupError>;
-    /// Keeps what the last so many calls were.
+    /// Keeps records of the last `calls` calls.
     fn record(&mut self, group: Self::Group, calls: usize) -> Result<(), GroupError>;
     /// Those calls.
     fn recording(&mut self, group: Self::Group) -> Vec<Recorded>;
@@ -412,7 +411,7 @@ pub trait Multicast<S>: Active<S> {
     fn members(&mut self, group: Membership) -> Vec<PeerId>;
 }
 
-/// What a port is in a group, by a number that its messenger knows.
+/// A port's membership in a group, by a number that its messenger knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership(pub usize);
 
@@ -468,11 +467,11 @@ pub trait Streams<S>: Active<S> {
     fn cancel(&mut self, state: &mut S, stream: Self::Stream);
 }
 
-/// What a stage is run with, beside an item.
+/// The environment of a stage, beside an item.
 pub trait Flow {
     /// Sends an item on.
     fn emit(&mut self, item: Vec<u8>);
-    /// What the entry that leads here tells.
+    /// The arguments in the entry that leads here.
     fn arguments(&self) -> [u64; 4];
     /// The stream, as its port names it.
     fn name(&self) -> StreamName;

@@ -1,4 +1,4 @@
-//! What atomics amount to, written down a second time.
+//! A second implementation of atomics, to compare with.
 use ayre::memory::{Atomic, AtomicOp, Width};
 
 /// All operations.

@@ -12,7 +12,7 @@ use ayre::multicast::{Change, MulticastError, PAYLOAD_MAX};
 
 const NAME: &str = "all";
 
-/// What a member has seen, in its order.
+/// An event that a member has seen, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Message { origin: u16, number: u64, sum: u64 },
@@ -61,20 +61,20 @@ fn is_message(seen: &Seen) -> bool {
     matches!(seen, Seen::Message { .. })
 }
 
-/// Runs handlers until the group has so many members.
+/// Runs handlers until the group has `all` members.
 fn until_all_in(member: &mut impl Active<Vec<Seen>>, seen: &mut Vec<Seen>, all: usize) {
     let are_all = |one: &Seen| matches!(one, Seen::View { members, .. } if members.len() == all);
     let are_few = |seen: &Vec<Seen>| !seen.iter().any(are_all);
     member.serve_while(seen, are_few).expect("all are alive");
 }
 
-/// Runs handlers until so many messages have come.
+/// Runs handlers until `messages` messages have come.
 fn until(member: &mut impl Active<Vec<Seen>>, seen: &mut Vec<Seen>, messages: usize) {
     let few = |seen: &Vec<Seen>| seen.iter().filter(|one| is_message(one)).count() < messages;
     member.serve_while(seen, few).expect("all are alive");
 }
 
-/// What comes behind the first thing that both have seen is the same, until either looks no more.
+/// After the first event that both have seen, both have the same events, until one of them stops.
 fn assert_same_order(one: &[Seen], other: &[Seen]) {
     let from = |one: &[Seen], first: &Seen| one.iter().position(|seen| seen == first);
     let (one, other) = match (from(one, &other[0]), from(other, &one[0])) {
@@ -283,7 +283,7 @@ pub fn non_members_send_through_a_member<F: Messengers>(fabric: F) {
     (1..3).for_each(|own| assert_same_order(&seen[0], &seen[own]));
 }
 
-/// Who asks for what cannot be is told so.
+/// A request to join that cannot be met gets an error.
 // spec: GRP-4, GRP-20, GRP-24
 pub fn joining_may_be_refused<F: Messengers>(fabric: F) {
     all(fabric, 2, |member: &mut Member<F>, own| {

@@ -124,7 +124,7 @@ impl Call {
         }
     }
 
-    /// What a class's notification says.
+    /// The notification of a class.
     fn note(self, source: PeerId, class: Classes) -> Notification {
         let completes = class == Classes::COMPLETER;
         let value = match self {
@@ -264,7 +264,7 @@ pub fn notifications_come_in_posted_order<F: Fabric>(fabric: F) {
     assert_eq!(here, (0..COUNT).collect::<Vec<_>>(), "at the initiator");
 }
 
-/// What is pending is found by a bounded number of polls; a poll that finds nothing returns.
+/// A bounded number of polls finds a pending notification; a poll that finds nothing returns.
 // spec: NOTI-13, PROG-3
 pub fn a_bounded_number_of_polls_finds_pending_notifications<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

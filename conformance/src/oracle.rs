@@ -39,7 +39,7 @@ struct Ask {
     value: u64,
 }
 
-/// What must be there, had every operation been executed when it was posted.
+/// The state that there must be if every operation was executed when it was posted.
 #[derive(Debug, Default)]
 struct Expected {
     target: Vec<u8>,
@@ -227,7 +227,7 @@ impl<F: Fabric> Stage<F> {
         self.world.serve();
     }
 
-    /// What a step lets both ends receive.
+    /// The signals that a step brings to both sides.
     fn expect_signals(&mut self, step: &Step, ask: &Ask, fetched: (u64, bool)) {
         match step {
             Step::Send { data } => self.expected.messages.push_back((ask.tag, data.clone())),
@@ -308,7 +308,7 @@ impl<F: Fabric> Stage<F> {
     }
 }
 
-/// What a call brought back.
+/// The result of a call.
 #[derive(Debug, Default)]
 struct Fetched {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a program does with Ayre, in the suite's own words: the trait that cases are written over.
+//! The suite's interface to ports: the trait over which cases are written.
 //!
 //! An implementation is a library under test, or a driver that passes each call on to one: to
 //! another language, another process, a model. So only plain data crosses the trait: numbers,
@@ -162,7 +162,7 @@ pub trait Port: Debug + Send + Sized {
     fn is_flushed(&self, peer: PeerId) -> bool;
     /// Lets all operations end, and waits for all peers.
     fn barrier(&mut self) -> Result<(), Fault>;
-    /// A handle on the lock that this word is, of so many processes.
+    /// A handle for the lock in this word, for `processes` processes.
     fn lock(on: &Self::RemoteRegion, offset: u64, processes: u32) -> Self::Lock<'_>;
     /// Takes a step of an access epoch, if it is its turn.
     fn try_epoch_step(
@@ -252,7 +252,7 @@ pub trait RemoteRegion: Debug + Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// What it is for.
+    /// Its rights.
     fn rights(&self) -> Rights;
     /// The key that the peer knows it by.
     fn key(&self) -> Key;
@@ -262,7 +262,7 @@ pub trait RemoteRegion: Debug + Send + Sync {
         Self: Sized;
 }
 
-/// What a port has granted.
+/// A capability that a port has granted.
 pub trait Grant: Debug + Send + Sync {
     /// The peer's number.
     fn peer(&self) -> PeerId;
@@ -298,18 +298,18 @@ pub trait Lock<P> {
     fn unlock(&mut self, port: &mut P) -> Result<(), PostError>;
 }
 
-/// What a port counts.
+/// A count of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Refusals by reason.
     Busy(Busy),
     /// Faults by kind.
     Fault(Fault),
-    /// What made no sense.
+    /// Malformed input.
     Malformed,
 }
 
-/// What an operation is told: which notifications it raises, and what they say.
+/// The options of an operation: its notifications, their tag and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Notifications that are asked for.
@@ -485,7 +485,7 @@ pub enum Work<'a, P: Port> {
         to: &'a P::RemoteRegion,
         /// Place in it.
         offset: u64,
-        /// What is written.
+        /// The source.
         from: Source<'a, P::Region>,
     },
     /// An immediate put.
@@ -494,7 +494,7 @@ pub enum Work<'a, P: Port> {
         to: &'a P::RemoteRegion,
         /// Place in it.
         offset: u64,
-        /// What is written.
+        /// The value to write.
         value: u64,
     },
     /// An atomic that fetches nothing.

@@ -29,7 +29,7 @@ fn data(i: u32) -> Vec<u8> {
     pattern(u64::from(i), 1 + i as usize % 100)
 }
 
-/// What the parent has been told so far.
+/// The reports to the parent so far.
 #[derive(Debug, Default)]
 struct Told {
     messages: u32,

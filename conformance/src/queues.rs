@@ -35,7 +35,7 @@ fn take<F: Fabric>(
     }
 }
 
-/// Whatever came besides would lie before the record that is enqueued here.
+/// Enqueues a record here: any other record would come before it.
 fn assert_empty<F: Fabric>(
     world: &mut World<F>,
     queue: &mut <F::Port as Port>::Queue,
@@ -180,7 +180,7 @@ pub fn handles_are_of_their_port<F: Fabric>(fabric: F) {
     assert_empty(&mut world, &mut queue, &mut remote);
 }
 
-/// What a producer that was removed enqueues reaches nobody, and nobody waits for it.
+/// Records of a producer that was removed are not delivered, and nobody waits for them.
 // spec: QUE-10, QUE-4
 pub fn records_of_a_removed_producer_are_not_delivered<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

@@ -27,7 +27,7 @@ pub fn memory_is_zeroed<F: Fabric>(fabric: F) {
     assert!(matches!(all, Err(SetupError::Os { .. })), "{all:?}");
 }
 
-/// What the owner writes, peers get, and the other way round.
+/// Peers get the data that the owner writes, and the other way round.
 // spec: REG-2, PUT-1, GET-1
 pub fn the_owner_shares_its_memory<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
@@ -86,8 +86,8 @@ pub fn deregistering_revokes<F: Fabric>(fabric: F) {
     assert_eq!(contents(&fresh.region), [0; 64]);
 }
 
-/// A region that was deregistered is not shared any more, and its number, which another one may
-/// have by then, means nothing: neither to a second deregistering nor to what was on its way.
+/// A deregistered region cannot be shared any more. Its number, which another region may have by
+/// then, has no meaning for a second deregistration, nor for operations in flight.
 // spec: REG-4, KEY-2
 pub fn a_deregistered_region_cannot_be_shared_or_used<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

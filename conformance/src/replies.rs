@@ -75,8 +75,8 @@ fn read(at: u64) -> Deposit<'static> {
     Deposit::carry(Program::new().read(AddressMode::Direct).carry([0; 3])).operand(at)
 }
 
-/// What is read lies one behind the other, in posted order; the last answer notifies, before its
-/// operation ends.
+/// The data of answers is stored consecutively, in the order of posting; the last answer notifies
+/// before its operation ends.
 // spec: DEP-28
 pub fn answers_are_appended<F: Depots>(fabric: F) {
     let [tail, size, all] = [0, 1, 2].map(Register::At);
@@ -153,7 +153,7 @@ pub fn answers_give_operands<F: Depots>(fabric: F) {
     assert_eq!(pair.depot.register(0), 10 + 13 + 16 + 5, "it has an operand of its own");
 }
 
-/// What was declined or has faulted has no answer, and what has none is not replied to.
+/// A message that was declined or has faulted has no answer, and causes no reply.
 // spec: DEP-28
 pub fn declined_and_faulted_messages_are_not_replied_to<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
@@ -246,7 +246,8 @@ pub fn replies_wait_for_a_thaw<F: Depots>(fabric: F) {
     assert_eq!(depot.register(0), 48);
 }
 
-/// After an inlet is revoked no reply comes over it, whoever has its place in the depot by then.
+/// After an inlet is revoked no reply comes over it, even if another one has its place in the
+/// depot.
 // spec: DEP-28, REV-1
 pub fn no_reply_after_a_revocation<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);

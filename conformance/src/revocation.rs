@@ -8,7 +8,8 @@ use ayre::memory::Fenced;
 use ayre::{Fault, PostError, Rights};
 use std::thread::yield_now;
 
-/// What was posted before and not executed faults; what was executed stays; nothing comes later.
+/// Operations that were posted before and not executed fault, executed ones stay, and no later one
+/// happens.
 // spec: REV-1, REV-2, NOTI-7, FLUSH-2, KEY-2
 pub fn each_operation_under_way_completes_once<F: Fabric>(fabric: F) {
     for served in [0, 1, 3] {
@@ -131,7 +132,8 @@ pub fn a_region_can_be_shared_again<F: Fabric>(fabric: F) {
     }
 }
 
-/// What a port has posted ends before it enters a barrier, and a fault of it stays for the flush.
+/// The operations of a port complete before it enters a barrier, and their fault stays for the
+/// flush.
 // spec: BAR-4, FLUSH-2
 pub fn a_barrier_leaves_faults_to_flush<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

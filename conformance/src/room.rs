@@ -291,8 +291,8 @@ pub fn unread_notifications_delay_no_operation<F: Fabric>(fabric: F) {
     }
 }
 
-/// What is handed over to a peer that accepts nothing is bounded, whether it makes progress or not;
-/// the connection lives on.
+/// The offers to a peer that accepts none are bounded, whether it makes progress or not; the
+/// connection goes on.
 // spec: LIM-1, CAP-3
 pub fn offers_to_a_peer_that_does_not_accept_are_bounded<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);
@@ -319,7 +319,7 @@ pub fn offers_to_a_peer_that_does_not_accept_are_bounded<F: Fabric>(fabric: F) {
     assert_eq!(region.load(0), 5);
 }
 
-/// What fits the lane is posted at once, whether or not the target ever makes progress.
+/// Operations that fit the lane are posted at once, whether the target makes progress or not.
 // spec: POST-3, POST-8, PUT-4, GET-3, BATCH-4
 pub fn posting_does_not_wait<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

@@ -17,7 +17,7 @@ const ASKED: u64 = 400;
 /// Most answers to answers.
 const DEPTH: u64 = 6;
 
-/// What a member has seen.
+/// The state of a member.
 #[derive(Debug, Default)]
 struct Storm {
     /// Messages run.
@@ -28,8 +28,8 @@ struct Storm {
     last: [u64; MEMBERS as usize],
 }
 
-/// Each question comes back to who has asked it after as many hops as it says, whatever the others
-/// do; messages of one member to another keep their order, short ones and long ones.
+/// Each question comes back to its sender after the number of hops that it names, while others
+/// send, too. Messages of one member to another keep their order, short ones and long ones.
 // spec: AM-5, AM-8, AM-9, AM-12, AM-14
 pub fn every_question_comes_back<F: Messengers>(fabric: F) {
     let ports = fabric.mesh(MEMBERS);
@@ -104,7 +104,7 @@ fn member<F: Messengers>(port: F::Port) -> u64 {
     storm.run
 }
 
-/// Runs the same at each of so many members, which know their numbers. Returns what they return.
+/// Runs a function at each of `members` members, with its number. Returns all results.
 pub(crate) fn all<F: Messengers, S: Default, R: Send>(
     fabric: F,
     members: u16,
@@ -134,8 +134,8 @@ fn engines<S>(port: ayre::Port) -> <Executor as Messengers>::Messenger<S> {
     Active::new(port)
 }
 
-/// What has come of one process, which is killed while it calls and asks: all of it whole and in
-/// order. Its number is then another's, whose names are heard of anew.
+/// Kills a process while it sends and asks. All its messages that have come are whole and in order.
+/// Its number then goes to another process, whose names are announced anew.
 // spec: AM-3, AM-5, AM-7, AM-11, INJ-6, LIFE-18
 pub fn a_killed_sender_leaves_only_whole_messages_in_order(
     executor: Executor,

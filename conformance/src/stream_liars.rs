@@ -8,7 +8,8 @@ use std::thread::yield_now;
 /// Tags and bytes.
 type Records = Vec<(u32, Vec<u8>)>;
 
-/// Who breaks the protocol of streams is cut off; what may have crossed a stop is dropped.
+/// A peer that breaks the protocol of streams is disconnected; items that may have crossed a stop
+/// are dropped.
 // spec: PIPE-17, PIPE-18
 pub fn a_peer_that_breaks_the_stream_protocol_is_disconnected<F: Messengers>(fabric: F) {
     let words =
@@ -51,7 +52,8 @@ pub fn a_peer_that_breaks_the_stream_protocol_is_disconnected<F: Messengers>(fab
     }
 }
 
-/// Who asks on and on, and takes no answer, is cut off before he is owed without end.
+/// A peer that asks without end, and reads no answer, is disconnected before the answers grow
+/// without end.
 // spec: PIPE-17
 pub fn a_peer_that_asks_without_end_and_reads_no_answer_is_disconnected<F: Messengers>(fabric: F) {
     let world = World::open(fabric);

@@ -10,10 +10,10 @@ use ayre::stream::{
 };
 use ayre::{PeerId, ReceiveError};
 
-/// What a member has seen.
+/// The state of a member.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// What has come to its sinks, by the number that they were told.
+    /// The items that have come to its sinks, by the sink's number.
     items: Vec<(u64, Vec<u8>)>,
     ends: Vec<(u64, StreamEnd)>,
     /// Items that were passed on.
@@ -101,8 +101,7 @@ pub(crate) fn member<F: Messengers>(port: F::Port) -> Member<F> {
     member
 }
 
-/// Runs the same at each of so many members, which know their numbers, and returns what they have
-/// seen.
+/// Runs a function at each of `members` members, with its number. Returns the state of each.
 fn all<F: Messengers>(
     fabric: F,
     members: u16,
@@ -149,8 +148,9 @@ fn bytes(len: usize, number: usize) -> Vec<u8> {
     (0..len).map(|at| (number * 31 + at * 7 + at / 251) as u8).collect()
 }
 
-/// Items of all sizes go through stages at several ports, several times through the same ones, and
-/// come to the sink once, in order. What a stage emits at the end comes before it.
+/// Items of all sizes go through stages at several ports, several times through the same ones. They
+/// come to the sink once and in order, and an item that a stage emits at the end comes before the
+/// end.
 // spec: PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-10, PIPE-13, PIPE-18
 pub fn items_go_through_all_stages<F: Messengers>(fabric: F) {
     let lens = [0, 1, 7, 47, 48, 49, 1015, 1016, 1017, 1020, 1021, 4096, 65_000, 300_000, 3, 0, 64];
@@ -351,7 +351,7 @@ pub fn entries_change_while_items_flow<F: Messengers>(fabric: F) {
     assert_eq!(next as usize, seen[0].passed, "each has gone one way");
 }
 
-/// What goes wrong ends one stream, at its source and at its sink, and no other.
+/// A failure ends one stream, at its source and at its sink, and no other.
 // spec: PIPE-5, PIPE-14, PIPE-16
 pub fn failures_are_told_at_both_ends<F: Messengers>(fabric: F) {
     let failed = |why, at| StreamError::Failed(StreamFailure { why, at: PeerId(at) });

@@ -9,8 +9,8 @@ use ayre::memory::Strided;
 
 const LEN: usize = 16 * 1024;
 
-/// A shape with its place, that fits `LEN` bytes at both ends. What is written has rows that do
-/// not overlap; what is read may have any.
+/// A random shape with its place, which fits `LEN` bytes at both sides. The rows that are written
+/// do not overlap; those that are read may.
 fn draw(dice: &mut Dice, put: bool) -> (Strided, usize, usize) {
     let row_len = dice.pick(&[0, 1, 7, 8, 24, 56, 100, 1000]) + dice.below(2);
     let rows = dice.below(13);
@@ -37,7 +37,7 @@ fn buffer_end(dice: &mut Dice, last: usize) -> usize {
     if dice.below(2) == 0 { last } else { last + dice.index(LEN - last + 1) }
 }
 
-/// What the operation amounts to.
+/// The effect of the operation.
 fn copy_rows(strided: &Strided, from: (&[u8], u64), to: (&mut [u8], u64)) {
     for row in 0..strided.rows {
         let len = strided.row_len as usize;

@@ -1,4 +1,4 @@
-//! What a port may rely on having seen, with both ends at work at the same time.
+//! Visibility of data between two ports that work at the same time.
 use crate::data::{assert_same, contents, pattern};
 use crate::fabric::Fabric;
 use crate::port::{Options, Port, Region};
@@ -138,8 +138,8 @@ pub fn data_comes_before_a_later_flag<F: Fabric>(fabric: F) {
     );
 }
 
-/// Whoever looks at memory while it is put to finds each byte old or new, in no certain order, and
-/// none that goes back to what was put before.
+/// A reader of memory during a put finds each byte old or new, in any order, and never an older
+/// value again.
 // spec: ORD-5, ORD-1, PUT-1
 pub fn bytes_under_way_are_old_or_new<F: Fabric>(fabric: F) {
     const LEN: usize = 20_000;
@@ -186,7 +186,7 @@ pub fn only_a_flush_tells<F: Fabric>(fabric: F) {
     }
 }
 
-/// What the owner wrote before it sent a message is what a later get and a later atomic find.
+/// A get and an atomic after a message find the data that its sender wrote before it.
 // spec: ORD-12
 pub fn a_get_after_a_message_sees_earlier_writes<F: Fabric>(fabric: F) {
     let mut world = World::open(fabric);

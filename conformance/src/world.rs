@@ -63,7 +63,7 @@ impl<F: Fabric> World<F> {
         INITIATOR
     }
 
-    /// Whom this world is about.
+    /// The fabric of this world.
     pub fn fabric(&self) -> &F {
         &self.fabric
     }
@@ -112,9 +112,9 @@ impl<F: Fabric> World<F> {
         (remote.expect("what is handed over arrives"), grant)
     }
 
-    /// Runs the initiator's part. A call in it may wait for the target: where the target is served
-    /// by nobody else, the part runs in a thread of its own while this one makes the
-    /// target's progress. Everywhere else it is an ordinary call.
+    /// Runs the initiator's part, in which a call may wait for the target. If nothing else serves
+    /// the target, the part runs in a thread of its own while this one makes the target's progress.
+    /// Otherwise it is an ordinary call.
     pub fn drive<R: Send>(&mut self, work: impl FnOnce(&mut F::Port) -> R + Send) -> R {
         let (near, traits) = (&mut self.near, self.fabric.traits());
         match &mut self.far {

@@ -84,7 +84,7 @@ mod one_thread {
 
     type Course = Vec<(u64, std::time::Duration, u64)>;
 
-    /// What became of the networks of the cases of some groups, by each of some seeds.
+    /// The courses of the networks of the cases of some groups, by each of some seeds.
     fn run(seeds: Range<u64>, groups: &[&str]) -> Vec<Vec<Course>> {
         let all = [cases(), depot_cases(), messenger_cases()].concat();
         let is_meant = |case: &Case<OneThread>| groups.contains(&case.name[0]);
@@ -120,8 +120,8 @@ mod one_thread {
         all_hold(&["polled"]);
     }
 
-    /// What a case does does not depend on how fast the machine is, not even where a call of it
-    /// waits for a capability. With `AYRE_SOAK` by so many seeds.
+    /// A case does not depend on the speed of the machine, not even where a call waits for a
+    /// capability. `AYRE_SOAK` sets the number of seeds.
     // spec: NET-9
     #[test]
     fn cases_take_the_same_course_whenever_they_run() {

@@ -1,7 +1,7 @@
 //! Cases with a second process, for the executors of two ports.
 use ayre_conformance::{Executor, inside, processes, storm};
 
-/// What a second process runs; nothing in an ordinary run.
+/// The work of a second process; nothing in an ordinary run.
 
 #[test]
 fn child() {

@@ -1,5 +1,5 @@
-//! A connected peer that writes anything into the memory that it shares with a port: the port does
-//! not crash, hang, or touch what was not granted, and its other peers notice nothing.
+//! A connected peer writes anything into the memory that it shares with a port. The port does not
+//! crash, hang, or access memory that was not granted, and its other peers are not affected.
 #[path = "hostile/attacker.rs"]
 mod attacker;
 #[path = "hostile/world.rs"]

@@ -26,7 +26,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a peer does with its channel.
+/// A peer's misuse of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Misuse {
     Close,
@@ -134,7 +134,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What a program does while nobody speaks to it.
+/// The activity of a program that gets no messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Idle {
     Waits,

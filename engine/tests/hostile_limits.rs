@@ -340,7 +340,7 @@ fn silent_callers_do_not_block_an_accept() {
     world.honest_round();
 }
 
-/// Strangers of all kinds, as fast as they can: silent, gone at once, with the wrong words.
+/// Callers of all kinds, as fast as they can: silent, gone at once, with a wrong greeting.
 fn connect_and_misbehave(path: &Path, over: &AtomicBool) {
     let address = SocketAddrUnix::new(path).expect("an address");
     let mut last = VecDeque::new();

@@ -1,5 +1,5 @@
-//! What is mapped by whom, and how: the memory that a peer may write is nobody's but its own and
-//! the other end's, and what it may only read stays so whatever it tries.
+//! The mappings of peers and their protection. Only a peer and its port map the memory that the
+//! peer may write, and read-only memory stays so, whatever the peer tries.
 #[path = "hostile/attacker.rs"]
 mod attacker;
 mod common;

@@ -1,5 +1,5 @@
-//! Records that no correct peer writes: each is counted, none is delivered, and it ends what it
-//! came by, a connection or a producer's part in a queue, and nothing else.
+//! Records that no correct peer writes. Each is counted, none is delivered, and each ends only the
+//! connection, or the producer's part in a queue, by which it came.
 #[path = "hostile/attacker.rs"]
 mod attacker;
 #[path = "hostile/world.rs"]

@@ -1,5 +1,5 @@
-//! Strangers and peers that lie while a connection or a capability is being set up: each call
-//! returns, with an error where it should, and the port goes on with its other peers.
+//! Callers and peers that lie while a connection or a capability is being set up. Each call
+//! returns, with the right error, and the port goes on with its other peers.
 #[path = "hostile/attacker.rs"]
 mod attacker;
 #[path = "hostile/world.rs"]
@@ -20,8 +20,8 @@ use world::{REGION, World, seeds, socket_path};
 
 const MODES: [Mode; 2] = [Mode::Direct, Mode::Mediated];
 
-/// A stranger introduces itself with any words and descriptors, and is turned away, with code and
-/// detail of a reason. Who comes after it is served by the same call.
+/// A caller introduces itself with any words and descriptors, and is refused with code and detail
+/// of a reason. The same call serves the next caller.
 fn turned_away(world: &mut World, words: [u64; 8], fds: &[BorrowedFd<'_>]) -> [u64; 2] {
     let stranger = connect_to(&world.path);
     assert!(send(&stranger, words, fds), "the victim listens");
@@ -154,7 +154,7 @@ fn a_number_that_is_taken_is_not_given_again() {
     }
 }
 
-/// What a hostile listener answers.
+/// The answer of a hostile listener.
 struct Answer {
     words: [u64; 8],
     fds: Vec<OwnedFd>,
@@ -284,7 +284,7 @@ fn welcomes_with_wrong_files_are_refused() {
     }
 }
 
-/// What the victim makes of an offer under the name 1.
+/// The victim's result for an offer under the name 1.
 fn offered(world: &mut World, words: [u64; 8], files: &[OwnedFd]) -> Result<(), SetupError> {
     let (attacker, peer) = world.attacker(false);
     let fds: Vec<_> = files.iter().map(AsFd::as_fd).collect();

@@ -16,12 +16,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::{Mutex, PoisonError};
 use world::World;
 
-/// What the victim makes of its next caller while it may have only so many descriptors.
+/// The victim's result for its next caller while it may have only `limit` descriptors.
 fn accept_within(world: &mut World, limit: u64) -> Result<PeerId, SetupError> {
     within(limit, || world.victim.accept())
 }
 
-/// What a call comes to where this process may have only so many descriptors.
+/// The result of a call where this process may have only `limit` descriptors.
 fn within<T>(limit: u64, call: impl FnOnce() -> T) -> T {
     let whole = getrlimit(Resource::Nofile);
     let narrow = Rlimit { current: Some(limit), ..whole };
@@ -31,7 +31,7 @@ fn within<T>(limit: u64, call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The limit that lets this process have just so many more descriptors.
+/// The limit that leaves this process `spare` more descriptors.
 fn limit_for(spare: usize) -> u64 {
     let is_free =
         |number: &u64| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err();

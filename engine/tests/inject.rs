@@ -4,7 +4,7 @@ use ayre::tuning::{Method, Step, Tuning, Use};
 use ayre::{Config, PeerId, Port, PostOptions, RegionOptions, Rights};
 use std::thread::yield_now;
 
-/// Each use by its other method from so many bytes on.
+/// Each use by its other method from this number of bytes on.
 fn tuned(from: u64) -> Tuning {
     let step = |method| vec![Step { from, method }];
     let tuning = Tuning::new().with_steps(Use::Put, step(Method::Streaming));
@@ -52,7 +52,7 @@ fn puts_and_gets_are_the_same_by_every_method() {
     }
 }
 
-/// What a handler was run with.
+/// The runs of a handler.
 type Seen = Vec<(u64, Vec<u8>)>;
 
 fn messenger(port: Port) -> (Messenger<Seen>, Handler<1>) {
@@ -173,8 +173,9 @@ fn long_messages_send_rts_and_use_the_requested_method() {
     assert_eq!(tag, WANT, "unasked");
 }
 
-/// Without cut-offs a receiver chooses: the shortest of those that ask by the landing at first, the
-/// longest where they lie, and what its sender was told to ask for, too.
+/// Without cut-offs a receiver chooses the method. The shortest of the messages that ask come by
+/// the landing at first, the longest in place, and so does any message whose sender was told to
+/// ask.
 // spec: INJ-2, INJ-8
 #[test]
 fn a_receiver_chooses_how_messages_come() {

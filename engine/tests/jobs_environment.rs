@@ -1,4 +1,4 @@
-//! What a rank reads in its environment, and what it says of one that is wrong.
+//! Environment variables of a rank, and errors for wrong ones.
 mod common;
 
 use ayre::active::{Handler, Messenger};

@@ -15,12 +15,11 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// What protects the links of the jobs.
+/// The key of the jobs' links.
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
-/// Runs an example; returns what its ranks have said. Where there are several hosts, each has so
-/// many ranks and all have one job directory, so that nobody needs to bring files from one to the
-/// other.
+/// Runs an example; returns the output of its ranks. With several hosts, each has the same number
+/// of ranks. All have one job directory, so that no files need to be carried between them.
 fn run(family: &Family, name: &str, size: usize, way: (&str, usize)) -> String {
     run_apart(family, (name, &[]), size, way)
 }

@@ -1,4 +1,4 @@
-//! Strangers at the sockets of a job: other users, garbage, silence, crowds.
+//! Unconnected processes at the sockets of a job: other users, garbage, silence, many at once.
 #[path = "hostile/attacker.rs"]
 mod attacker;
 mod common;
@@ -290,7 +290,7 @@ fn a_port_of_another_user_is_not_connected_to() {
     );
 }
 
-/// A port that listens does not collect what strangers leave behind.
+/// A port that listens does not keep resources of callers that it has refused.
 fn turn_away(line: &Line) {
     let config = Config::new().setup_timeout(Duration::from_millis(1));
     let mut port = Port::open(config).unwrap();

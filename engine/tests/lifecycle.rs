@@ -67,7 +67,7 @@ fn task() -> String {
     std::env::var("TASK").unwrap()
 }
 
-/// What can be waited for, and whether the wait sleeps, on a direct and on a mediated connection.
+/// The kinds of waits, and whether each sleeps, on a direct and on a mediated connection.
 const WAITS: [(&str, bool, bool); 11] = [
     ("message", true, true),
     ("notification", true, true),

@@ -1,13 +1,13 @@
-//! What an idle peer costs a port: at most 16 KiB. And what peers leave that have gone: nothing.
+//! The memory of an idle peer, at most 16 KiB, and of peers that have gone, none.
 //!
 //! A process with one port, the hub, is connected to 256 ports of another process, and measures
 //! itself before and after:
 //!
 //! - *heap*: bytes that the program's allocator has given out, counted by an allocator of this test
 //!   that passes everything on to the system's;
-//! - *files*: lengths of the memory files that it has mapped, by `/proc/self/maps`, those that the
-//!   two ports of a connection share (`own`) and the read-only pages of its peers (`page`), which
-//!   are each peer's own memory, made once however many ports look at it;
+//! - *files*: lengths of the memory files that it has mapped, by `/proc/self/maps`. They are those
+//!   that the two ports of a connection share (`own`) and the read-only pages of its peers
+//!   (`page`). Each page is a peer's own memory, made once for all ports that read it;
 //! - *resident*: `Rss` and `Pss` of `/proc/self/smaps_rollup`; the second counts a page that two
 //!   processes have mapped as half a page in each. That of programs and libraries is left out: it
 //!   changes with every process that begins or ends.
@@ -16,7 +16,7 @@
 //! same bytes. So is the proportional resident memory held to the limit, which is what the machine
 //! has less of.
 //!
-//! What endpoints touch of their rings, `rings` counts by pages.
+//! The pages of rings that endpoints have accessed are counted by `rings`.
 mod common;
 #[path = "memory/rings.rs"]
 mod rings;
@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a process has, in bytes.
+/// The resources of a process, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     heap: u64,
@@ -219,7 +219,7 @@ const SLACK: u64 = 64 << 10;
 /// The same of an endpoint, which knows the last 1024 until it has to make room.
 const REMOTES: u64 = 1 << 20;
 
-/// What a process has that could be for a peer.
+/// Resources of a process that may belong to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     descriptors: usize,
@@ -348,7 +348,7 @@ fn be_endpoints(line: &Line) {
     });
 }
 
-/// A host and its guests, of which the host says so many words first.
+/// A host and its guests; the host first sends `words` words.
 fn come_and_go(family: &Family, way: &str, words: usize) {
     let start = || {
         family.start_with(|command| {

@@ -1,6 +1,6 @@
-//! Everybody does everything to everybody, and one is killed at a random instruction: nobody hangs,
-//! what the others exchange stays exactly right, and the dead one's traffic ends with a record,
-//! message and notification that is whole.
+//! All ranks use all operations with each other, and one is killed at a random instruction. No rank
+//! hangs, the traffic of the others stays exactly right, and the dead one's traffic ends with a
+//! whole record, message and notification.
 mod common;
 
 use ayre::error::Status;
@@ -49,7 +49,7 @@ impl Plan {
     }
 }
 
-/// What one rank exchanges with one other.
+/// The traffic of one rank with one other.
 #[derive(Debug)]
 struct Pair {
     peer: PeerId,
@@ -114,7 +114,7 @@ impl Rank {
         Self { plan, me, port, region, queue, pairs, random, buffer: vec![0; 2048] }
     }
 
-    /// What a posting call gave, if it was posted. Only the victim's peers may find a dead one.
+    /// The result of a posting call, if it was posted. Only the victim's peers may find a dead one.
     fn posted<T>(&self, peer: PeerId, result: Result<T, PostError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -318,7 +318,7 @@ impl Rank {
         }
     }
 
-    /// What the victim had completed is here, and at most what it was at besides.
+    /// The operations that the victim had completed are here, and at most one more.
     // spec: LIFE-12, MSG-10, QUE-9
     fn check_victim(&mut self) {
         // Three empty looks at each of the peers: nothing is left.

@@ -1,5 +1,5 @@
-//! Producers of a remote queue that are killed or stopped in the middle of an enqueue: their
-//! records are whole and in order up to a point, and nobody else is held up.
+//! Producers of a remote queue are killed or stopped in the middle of an enqueue. Their records are
+//! whole and in order up to a point, and no other producer is delayed.
 mod common;
 
 use ayre::message::Record;
@@ -56,7 +56,7 @@ struct Consumer {
     path: String,
     port: Port,
     queue: Queue,
-    /// What each producer says it has completed.
+    /// The records that each producer reports as completed.
     completed: [Region; 3],
     /// Records taken of each producer.
     taken: [u64; 3],
@@ -109,7 +109,7 @@ impl Consumer {
         Some(record.source)
     }
 
-    /// Takes what comes, until so many records of one producer have come.
+    /// Takes records until `count` of one producer have come.
     fn take_of(&mut self, producer: PeerId, count: u64) {
         let goal = self.taken[producer.index()] + count;
         while self.taken[producer.index()] < goal {
@@ -149,7 +149,7 @@ impl Consumer {
         }
     }
 
-    /// What the victim had completed has come, and at most the record that it was at.
+    /// The records that the victim had completed have come, and at most one more.
     // spec: QUE-9
     fn check_victim(&self) {
         let completed = self.completed[VICTIM.index()].load(0);

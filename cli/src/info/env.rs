@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Report {
     settings: Vec<Row>,
-    /// What no port is opened for.
+    /// The mistake because of which no port can be opened.
     wrong: Option<String>,
 }
 

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::tables::{Tables, again, number};
 
-/// How long a port may take to answer; its keeper looks several times in that time.
+/// The longest time for a port's answer; its progress thread looks several times in that time.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What programs read.
+/// The output for programs.
 #[derive(Serialize)]
 struct Ports<'a> {
     ports: &'a [WireReport],
@@ -33,7 +33,7 @@ pub(crate) fn look() -> Result<WireReports> {
     Ok(wire_reports(TIMEOUT)?)
 }
 
-/// What is to be said besides the links.
+/// Remarks besides the links.
 pub(crate) fn remarks(seen: &WireReports) -> String {
     let mut text = String::new();
     if seen.reports.is_empty() {

@@ -1,4 +1,4 @@
-//! What the machine consists of, read from the kernel's tables.
+//! The parts of the machine, from the kernel's tables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,7 +83,8 @@ fn virtual_machine() -> Option<Fact> {
     Some(fact("virtual machine", value))
 }
 
-/// Who shares which cache: one fact for each kind of cache, its groups of cores separated by bars.
+/// The cores that share each cache: one fact for each kind of cache, its groups of cores separated
+/// by bars.
 fn caches() -> Vec<Fact> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for core in core_folders() {

@@ -1,4 +1,4 @@
-//! What the kernel lets this process do, found out by doing it.
+//! The permissions that the kernel gives this process, found by trying.
 //!
 //! Versions tell little: containers filter system calls, and administrators switch features off.
 
@@ -194,7 +194,7 @@ fn kernel_copies() -> Probe {
     Probe { name: "kernel copies", available: own && parent, consequence }
 }
 
-/// What a port does that sends frames of Ethernet.
+/// Tries to open the socket of a port that sends Ethernet frames.
 fn try_packet_socket() -> Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)

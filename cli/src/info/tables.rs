@@ -17,7 +17,7 @@ const PROGRAM: usize = 1;
 pub(crate) struct Tables {
     /// How links are.
     pub(crate) states: Vec<Vec<String>>,
-    /// What they have done.
+    /// The counts of their work.
     pub(crate) counts: Vec<Vec<String>>,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Axis {
     pub(crate) unit: Unit,
 }
 
-/// What the numbers of an axis are, which decides how they are placed and written.
+/// The unit of the numbers on an axis, by which they are placed and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Powers of two.

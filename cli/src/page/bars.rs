@@ -22,7 +22,7 @@ pub(crate) struct Bars {
     pub(crate) axis: Axis,
     /// Longer ones end here, in another colour.
     pub(crate) most: f64,
-    /// What they are compared with: its name and where it stands.
+    /// A mark for comparison: its name and its number.
     pub(crate) mark: Option<(String, f64)>,
     pub(crate) bars: Vec<Bar>,
 }

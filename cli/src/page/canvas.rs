@@ -1,4 +1,4 @@
-//! What all drawings have in common: their width, their text, how they become SVG.
+//! The common parts of all drawings: width, text, and SVG output.
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
@@ -18,7 +18,7 @@ pub(super) const STROKE: u32 = 4;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// What `draw` draws, as SVG. The background is the page's.
+/// The drawing that `draw` makes, as SVG. The background is the page's.
 pub(super) fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String> {
     let mut svg = String::new();
     {

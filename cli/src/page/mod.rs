@@ -34,7 +34,7 @@ pub(crate) struct Table {
     pub(crate) lines: Vec<Vec<String>>,
 }
 
-/// What can be drawn.
+/// A drawing of any kind.
 pub(crate) enum Drawing {
     Plot(Plot),
     Bars(Bars),

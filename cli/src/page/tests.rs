@@ -1,10 +1,10 @@
-//! What holds for every page.
+//! Tests of properties that every page has.
 
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::*;
 
-/// What would end a tag, an attribute or a text, and what no document may contain.
+/// Characters that would end a tag, an attribute or a text, or that no document may contain.
 const NASTY: &str = "<script src='//x'>\"&amp;\u{1}\u{0}]]>";
 
 fn plot() -> Chart {

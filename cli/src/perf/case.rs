@@ -1,5 +1,5 @@
-//! What is measured: the `Case` trait. Adding an operation is implementing it for one small struct
-//! and naming that struct in `catalogue.rs`.
+//! Cases of the benchmark: the `Case` trait. A new operation implements it for one small struct,
+//! which `catalogue.rs` names.
 //!
 //! All ranks build the same cases in the same order and call the same methods with the same
 //! arguments. Rank 0's clock counts; the others, most often only one, mirror: they receive what
@@ -36,7 +36,7 @@ impl Path {
     }
 }
 
-/// What the time of an operation is turned into.
+/// The quantity that is computed from the time of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metric {
     /// Nanoseconds an operation.
@@ -91,7 +91,7 @@ pub(crate) trait Case {
     /// between the first and the last.
     fn sizes(&self) -> &'static [usize];
 
-    /// What is reported.
+    /// The quantity that is reported.
     fn metric(&self) -> Metric;
 
     /// The limit of the machine that this is compared with at `size`; none for the limits
@@ -118,10 +118,10 @@ pub(crate) trait Case {
         Ok(())
     }
 
-    /// Does `iterations` of the operation and tells how long they took. All ranks come from a
-    /// barrier except between single iterations of a latency, which follow each other at once.
+    /// Performs `iterations` of the operation and returns their time. All ranks come from a
+    /// barrier, except between the single iterations of a latency, which follow each other at once.
     /// Start the clock after any set-up, and stop it when the last operation has taken effect at
-    /// its target. What the other ranks return is not used.
+    /// its target. The results of the other ranks are ignored.
     fn run(&mut self, side: &Side<'_>, size: usize, iterations: u64) -> Result<Duration>;
 }
 

@@ -213,7 +213,8 @@ fn two_sided_latencies(pair: &Rc<Pair>) -> Result<Cases> {
     ])
 }
 
-/// What rank 0 waits for: where the target's engine answers, a message there and one back.
+/// An operation that rank 0 waits for. Where the target's engine answers, it is a message there and
+/// one back.
 fn awaited(pair: &Pair, name: &'static str, sizes: &'static [usize], raw: RawKind) -> Label {
     let label = Label { name, sizes, raw, ..LATENCY }.on(pair.path);
     match pair.path {
@@ -417,7 +418,7 @@ fn active(path: Path) -> Result<Cases> {
     ])
 }
 
-/// Beside an exchange of all ranks, which is the least that such a thing can take.
+/// Collectives, beside an exchange of all ranks, which is the least time that they can take.
 fn collectives(path: Path) -> Result<Cases> {
     let everybody = Everybody::join()?;
     let case = |name, sizes| -> Box<dyn Case> {

@@ -35,7 +35,7 @@ impl Kept {
         Ok(Self(memory.context("could not make memory for figures")?))
     }
 
-    /// What the ranks know it by.
+    /// The number by which the ranks know it.
     pub(super) fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
     }

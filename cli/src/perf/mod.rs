@@ -110,7 +110,7 @@ pub(crate) struct Args {
     unprinted: bool,
 }
 
-/// Who executes operations.
+/// The processor that executes operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
     /// The initiator, straight into the target's memory
@@ -268,7 +268,7 @@ impl Printer {
         self.report.as_mut().map_or(Ok(()), |report| Ok(report.row(row)?))
     }
 
-    /// Tells whoever started the ranks how many rows there were.
+    /// Tells the process that has started the ranks how many rows there were.
     fn end(self, side: &Side<'_>) {
         if side.measures() {
             side.tell_rows(self.rows);

@@ -1,5 +1,5 @@
-//! What can be measured, by name: what `--op` is compared with before anything starts, and what
-//! `--list` prints.
+//! The names of all operations: `--op` is checked against them before anything starts, and `--list`
+//! prints them.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::{Args, Mode};
 
 /// Cases that are measured in the same way.
 struct Group {
-    /// What takes to measure them.
+    /// The arguments to measure them.
     how: &'static str,
     is_in: fn(&Args) -> bool,
     names: &'static [&'static str],

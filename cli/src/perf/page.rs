@@ -23,7 +23,7 @@ pub(super) struct Setting {
     pub(super) bind: String,
 }
 
-/// What the page is to teach whoever has never seen one.
+/// Explanations for a reader who has never seen the page.
 const READING: [&str; 5] = [
     "Each figure stands beside a limit of this very machine: the shortest program that does as \
      much without Ayre, measured by turns with it. The limit is the dashed grey line, and the \

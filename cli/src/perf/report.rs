@@ -1,4 +1,4 @@
-//! What is printed: an aligned table for people, or one JSON object a line for programs.
+//! The output: an aligned table for people, or one JSON object per line for programs.
 
 use std::io::{self, Write};
 

@@ -17,10 +17,10 @@ use super::stats::{Repetitions, Times, median};
 pub(crate) struct Plan {
     /// Repetitions of each figure.
     pub(crate) repetitions: usize,
-    /// What a repetition should last: long against the clock, short against what the machine does
-    /// besides.
+    /// The intended time of a repetition: long compared with the clock, short compared with
+    /// disturbances of the machine.
     pub(crate) repetition: Duration,
-    /// What the single operations for a histogram may last.
+    /// The longest time for the single operations of a histogram.
     pub(crate) sampling: Duration,
 }
 
@@ -247,8 +247,8 @@ fn row(
     }
 }
 
-/// What one reading of the clock costs. A mean, since a processor's clock may tick in steps of 10
-/// ns.
+/// The mean cost of one reading of the clock. It is a mean because a processor's clock may tick in
+/// steps of 10 ns.
 fn clock_cost() -> f64 {
     const READINGS: u32 = 1000;
     let rounds = (0..5).map(|_| {

@@ -1,4 +1,4 @@
-//! Who carries out a job: ranks of this machine, or agents that have ranks on theirs.
+//! The processes that carry out a job: ranks of this machine, or agents that have ranks on theirs.
 
 use std::process::ExitStatus;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::orphans::Orphans;
 use super::output::Output;
 use super::ranks::{Ranks, Reaped};
 
-/// What has ended.
+/// The end of a process.
 pub(super) enum Ended {
     Rank(u16, ExitStatus),
     /// Ranks are lost: what happened, and the code for it.
@@ -26,9 +26,9 @@ pub(super) enum Ended {
     },
 }
 
-/// What the launcher's loop needs of those who carry out the job. Nothing here waits.
+/// The operations on a crew that the launcher's loop needs. Nothing here blocks.
 pub(super) trait Crew {
-    /// What has ended since the last call, one at a time.
+    /// The next end of a process since the last call.
     fn next_end(&mut self) -> Result<Option<Ended>>;
 
     /// Ranks that have not ended.
@@ -40,7 +40,7 @@ pub(super) trait Crew {
     /// Whether all output is out. Asked when no process is left.
     fn is_finished(&mut self) -> bool;
 
-    /// What becomes readable when there is something to ask for.
+    /// The descriptors that become readable when there is something to ask for.
     fn events<'a>(&'a self, events: &mut Vec<PollFd<'a>>);
 
     /// When to ask [`Crew::on_time`], if ever.

@@ -35,8 +35,8 @@ pub(super) struct JobDirectory {
 }
 
 impl JobDirectory {
-    /// Removes what dead launchers of this user left behind and creates a new directory in the
-    /// first place that is suitable for so many ranks.
+    /// Removes the directories of dead launchers of this user, and creates a new one in the first
+    /// suitable place for this number of ranks.
     pub(super) fn create(ranks: usize) -> Result<Self> {
         let mut refusals = Vec::new();
         let places = places();
@@ -166,8 +166,8 @@ fn is_job_name(name: &[u8]) -> bool {
     })
 }
 
-/// Removes the job directories of this user in `place` whose launchers are dead. What cannot be
-/// removed stays: cleaning up after others must not keep this job from starting.
+/// Removes the job directories of this user in `place` whose launchers are dead. A directory that
+/// cannot be removed stays: cleaning up must not keep this job from starting.
 fn remove_stale(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {

@@ -173,7 +173,7 @@ impl<C: Crew> Job<C> {
         }
     }
 
-    /// What becomes of the ranks that are left.
+    /// A text about the fate of the remaining ranks.
     fn fate(&self, verb: &str) -> String {
         match (self.phase, self.crew.living()) {
             (Phase::Running, 1) => format!("; {verb} the other rank"),

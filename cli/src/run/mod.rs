@@ -33,7 +33,7 @@ use self::orphans::Orphans;
 use self::output::{Output, Own};
 use self::ranks::{Ranks, Relay, Share};
 
-/// What `ayre run` takes.
+/// The arguments of `ayre run`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How many ranks to start; with --hosts, as many as these take if it is left out

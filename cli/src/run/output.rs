@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use serde::{Deserialize, Serialize};
 
-/// What is read from a rank at once.
+/// Bytes that are read from a rank at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A longer line is relayed in pieces, each a line of its own, so that memory stays bounded.
@@ -36,7 +36,7 @@ impl Stream {
     }
 }
 
-/// What takes the lines.
+/// A receiver of the lines.
 pub(super) trait Taker: Send {
     /// Takes whole lines, waiting for room; false when the sink takes no more.
     fn take(&mut self, sink: Sink, lines: &[u8]) -> bool;

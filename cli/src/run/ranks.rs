@@ -29,7 +29,7 @@ pub(super) struct Share {
     pub(super) size: u16,
     pub(super) bind: Bind,
     pub(super) mode: Option<Mode>,
-    /// What the ranks write is relayed, each line with its rank in front or as it is.
+    /// How the ranks' output is relayed: each line with its rank in front, or unchanged.
     pub(super) relay: Relay,
     /// Rank 0 reads what this process would; else none reads anything.
     pub(super) has_input: bool,
@@ -57,7 +57,7 @@ pub(super) struct StartFailure {
 }
 
 /// The ranks that have not been reaped. Until then their process ids cannot be reused, so a signal
-/// cannot reach a stranger. Dropping them kills and reaps what is left.
+/// cannot reach another process. Dropping them kills and reaps the rest.
 pub(super) struct Ranks {
     living: HashMap<Pid, u16>,
 }

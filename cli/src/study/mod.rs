@@ -19,7 +19,7 @@ use self::report::Study;
 /// Calls of one kind from which on they are worth a study.
 const CALLS_MIN: usize = 40;
 
-/// What `ayre study` takes.
+/// The arguments of `ayre study`.
 #[derive(clap::Args)]
 #[command(after_help = "What the figures mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {

@@ -11,7 +11,7 @@ pub(super) const AXES_MAX: usize = 24;
 /// Pixels of a star with its names.
 const STAR: f64 = 340.0;
 
-/// What is drawn: its name, and a share from 0 to 1 for each axis.
+/// A point to draw: its name, and a share from 0 to 1 for each axis.
 pub(super) type Shape = (String, Vec<f64>);
 
 fn colour(at: usize) -> &'static str {

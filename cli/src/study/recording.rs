@@ -12,7 +12,7 @@ const MARK: &str = "# ayre recording 1:";
 /// Columns that are not of links.
 const FIXED: [&str; 6] = ["number", "begin_ns", "time_ns", "collective", "schedule", "bytes"];
 
-/// What one member has recorded.
+/// The recording of one member.
 #[derive(Debug)]
 pub(super) struct Recording {
     name: String,
@@ -127,7 +127,7 @@ impl Line {
     }
 }
 
-/// What a column tells, and of which link.
+/// The quantity of a column, and its link.
 pub(super) fn parts(column: &str) -> Option<(&str, &str)> {
     let (what, link) = column.split_once(':')?;
     let (from, to) = link.split_once('>')?;

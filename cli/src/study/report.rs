@@ -15,13 +15,13 @@ const CLASSES: [&str; 3] = ["short", "medium", "long"];
 /// Columns that are printed though they do not correlate.
 const SHOWN: usize = 10;
 
-/// What was found of calls of one kind.
+/// The findings about calls of one kind.
 pub(super) struct Study<'a> {
     calls: &'a Calls,
     limits: [f64; 2],
     /// Columns and their correlation with the time, the greatest first.
     ranked: Vec<(usize, f64)>,
-    /// What a correlation exceeds that is not by chance.
+    /// The least correlation that is not by chance.
     chance: f64,
     total: f64,
     clusters: Vec<Cluster>,

@@ -1,6 +1,6 @@
 //! Figures of many numbers.
 
-/// The number below which such a share of them is; of none, 0.
+/// The number below which this share of the numbers is; of none, 0.
 pub(super) fn quantile(numbers: &[f64], share: f64) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -16,7 +16,7 @@ use anyhow::{Result, ensure};
 use self::rates::{Sample, Traffic};
 use crate::info::links::{look, remarks};
 
-/// What `ayre top` takes.
+/// The arguments of `ayre top`.
 #[derive(clap::Args)]
 #[command(after_help = "What the columns mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {

@@ -12,7 +12,7 @@ use crate::page::{Axis, Bar, Bars, Chart, Drawing, Page, Table, Unit, made_by};
 /// Links that are drawn; the tables have all.
 const DRAWN_MAX: usize = 24;
 
-/// What the page is to teach whoever has never seen one.
+/// Explanations for a reader who has never seen the page.
 const READING: [&str; 4] = [
     "A link joins two ports of different hosts; each of its ends is a line of its own. Processes \
      of one host share memory and have no link.",

@@ -1,4 +1,4 @@
-//! What links did between two looks.
+//! The traffic of links between two samples.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::info::tables::{Tables, again, number};
 /// A port, as far as two looks can tell that it is the same.
 type PortKey = (u32, usize);
 
-/// What is needed of a look to compare the next one with.
+/// The numbers of a sample to which the next one is compared.
 #[derive(Default)]
 pub(super) struct Sample {
     ports: HashMap<PortKey, PortSample>,
@@ -22,7 +22,7 @@ struct PortSample {
     links: HashMap<usize, Counts>,
 }
 
-/// What is counted of a link: new frames, ones sent again, ones that have arrived.
+/// Counts of a link's frames: new ones, retransmissions, arrivals.
 type Counts = [u64; 3];
 
 impl Sample {
@@ -36,7 +36,7 @@ impl Sample {
     }
 }
 
-/// What happened between two looks.
+/// The traffic between two samples.
 #[derive(Default)]
 pub(super) struct Traffic {
     pub(super) summary: String,

@@ -14,7 +14,7 @@ use super::rates::{Sample, Traffic};
 use crate::info::links::{look, remarks};
 use crate::info::tables::{GAP, widths};
 
-/// What is shown.
+/// The contents of the screen.
 #[derive(Default)]
 struct Screen {
     traffic: Traffic,
@@ -22,7 +22,7 @@ struct Screen {
     place: TableState,
 }
 
-/// What a key asks for.
+/// The command of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Nothing,

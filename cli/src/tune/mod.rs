@@ -14,7 +14,7 @@ use ayre::tuning::{ActiveTuning, Measured, Method, Tuning, Use, active, file_of_
 
 use self::measure::{Effort, measure};
 
-/// What `ayre tune` takes.
+/// The arguments of `ayre tune`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print the cut-offs that are in effect and where they come from; measure nothing
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was measured, and the cut-offs that follow.
+/// The measurements, and the cut-offs that follow from them.
 #[derive(Default)]
 struct Results {
     tuning: Tuning,

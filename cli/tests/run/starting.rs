@@ -22,7 +22,7 @@ fn path_without_ways(base: &Base) -> String {
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
 }
 
-/// What this machine calls itself.
+/// This machine's name for itself.
 fn own_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     name.trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! What ranks are told of their job.
+//! Tests of the ranks' knowledge of their job.
 use super::{Hosts, TOOL, assert_says, sorted_lines};
 use std::process::{Command, Stdio};
 

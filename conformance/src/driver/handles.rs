@@ -94,7 +94,7 @@ impl RemoteRegion for DrivenRemote {
     }
 }
 
-/// What the driver's port has granted.
+/// A capability that the driver's port has granted.
 #[derive(Debug)]
 pub struct DrivenGrant {
     pub(super) way: Way,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 type Handle<S> = Box<dyn FnMut(&mut S, &mut dyn Call, &[u64], &[u8]) + Send>;
 
-/// What a program has given to be run.
+/// A function that a program has registered.
 pub(super) enum Run<S> {
     Handler(Handle<S>),
     Stage(Stand<S>),
@@ -34,7 +34,7 @@ impl<S> Debug for DrivenMessenger<S> {
     }
 }
 
-/// What a handler is run with.
+/// The environment of a handler.
 struct Called {
     way: Way,
     source: PeerId,

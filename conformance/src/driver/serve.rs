@@ -54,7 +54,7 @@ fn answer(answer: &Answer) {
     say(&answer.write());
 }
 
-/// What came of a call; what the library has refused, as it is written.
+/// The result of a call; an error of the library, in the form in which it is written.
 type Made = Result<Answer, Answer>;
 
 /// A port, by itself or under a messenger, and what it has given out.
@@ -79,8 +79,8 @@ struct Held {
     entered: Vec<RemoteInlet>,
 }
 
-/// The first of each kind is of another port, for who shows us what this one has not given out:
-/// `*` stands for a handle that another port has given out; no lock or frozen depot has one.
+/// The first handle of each kind belongs to another port, for calls with a handle that this port
+/// has not given out: `*` stands for it. Locks and frozen depots have none.
 fn foreign() -> Result<Held, SetupError> {
     let mut port = Port::open(Config::new())?;
     let (own, mut held) = (port.connect_loopback()?, Held::default());

@@ -12,7 +12,7 @@ pub struct DrivenStream(usize);
 
 pub(super) type Stand<S> = Box<dyn FnMut(&mut S, &mut dyn Flow, Input<'_>) + Send>;
 
-/// What a stage is run with.
+/// The environment of a stage.
 struct Flowing {
     way: Way,
     name: StreamName,

@@ -31,7 +31,7 @@ pub(super) fn list<T: Display>(numbers: impl ExactSizeIterator<Item = T>) -> Str
         .join(" ")
 }
 
-/// What an active message brings.
+/// The contents of an active message.
 pub(super) fn message(arguments: &[u64], payload: &[u8]) -> String {
     format!("{} {}", list(arguments.iter()), hex(payload))
 }
@@ -41,7 +41,7 @@ pub(super) fn limit<T: Display>(of: Option<T>) -> String {
     of.map_or_else(|| "-".into(), |of| of.to_string())
 }
 
-/// What a deposit message asks for, as words: [`Words::form`] reads them.
+/// The form of a deposit message, as words: [`Words::form`] reads them.
 pub(super) fn form(form: &Form) -> String {
     match form {
         Form::Carried(instruction) => format!("c {}", instruction.word()),
@@ -85,7 +85,7 @@ impl<'a> Words<'a> {
         handle(self.word())
     }
 
-    /// What a deposit message asks for, as [`form`] writes it.
+    /// The form of a deposit message, as [`form`] writes it.
     pub(super) fn form(&mut self) -> Form {
         match self.word() {
             "c" => Form::Carried(Instruction::parse(self.number()).expect("an instruction")),
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
         self.list().into_iter().map(PeerId).collect()
     }
 
-    /// What an active message brings, as [`message`] writes it.
+    /// The contents of an active message, as [`message`] writes them.
     pub(super) fn message(&mut self) -> (Vec<u64>, Vec<u8>) {
         (self.list(), self.bytes())
     }
@@ -152,7 +152,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What came of a call: the answer, and how it is written.
+/// The result of a call, and its text.
 #[derive(Debug)]
 pub(super) enum Answer {
     Done(String),

@@ -17,7 +17,7 @@ use ayre::{Fault, PeerId, Port, PostError, ReceiveError, SetupError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the engine knows memberships by; the suite, by their place here.
+/// The engine's memberships. The suite names each by its index here.
 type Memberships = Mutex<Vec<ayre::multicast::Membership>>;
 
 /// A messenger of the engine.
@@ -50,7 +50,7 @@ fn kept(memberships: &Memberships, group: ayre::multicast::Membership) -> Member
     Membership(all.len() - 1)
 }
 
-/// What a handler of the engine is run with.
+/// The environment of a handler of the engine.
 struct Called<'a, 'b> {
     call: &'a mut ayre::active::Call<'b>,
     memberships: &'a Memberships,
@@ -111,7 +111,7 @@ impl Call for Called<'_, '_> {
     }
 }
 
-/// What the engine runs with a message.
+/// The function that the engine runs with a message.
 fn running<S, const N: usize>(
     memberships: &Arc<Memberships>,
     mut run: impl FnMut(&mut S, &mut dyn Call, [u64; N], &[u8]) + Send + 'static,

@@ -78,8 +78,8 @@ impl Fabric for OneThread {
     fn step(&self, _round: u32) {}
 }
 
-/// What became of every network that a case has opened in this thread: the fingerprint of its
-/// course, its time, and its datagrams.
+/// The course of every network that a case has opened in this thread: its fingerprint, its time,
+/// and its datagrams.
 pub fn courses(case: impl FnOnce()) -> Vec<(u64, Duration, u64)> {
     SIMULATIONS.with_borrow_mut(Vec::clear);
     case();

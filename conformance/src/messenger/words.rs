@@ -1,4 +1,4 @@
-//! What is told to a messenger: plain data that any implementation can read.
+//! The arguments of calls to a messenger: plain data that any implementation can read.
 use ayre::PeerId;
 use ayre::active::id_of;
 use ayre::collective::Combine;
@@ -21,17 +21,17 @@ impl MessengerOptions {
         Self::default()
     }
 
-    /// Keeps so many bytes.
+    /// Sets the bytes that it keeps.
     pub fn overflow(self, bytes: usize) -> Self {
         Self { overflow: Some(bytes), ..self }
     }
 
-    /// Lands so many at a time.
+    /// Sets the bytes that land at a time.
     pub fn landing(self, bytes: usize) -> Self {
         Self { landing: Some(bytes), ..self }
     }
 
-    /// Takes so many.
+    /// Sets the longest message in bytes.
     pub fn longest(self, bytes: usize) -> Self {
         Self { longest: Some(bytes), ..self }
     }
@@ -85,12 +85,12 @@ impl MulticastOptions {
         Self::default()
     }
 
-    /// For so many messages.
+    /// Sets the number of messages.
     pub fn window(self, messages: u16) -> Self {
         Self { window: Some(messages), ..self }
     }
 
-    /// For so many of its own.
+    /// Sets the number of its own messages.
     pub fn requests(self, messages: u16) -> Self {
         Self { requests: Some(messages), ..self }
     }
@@ -122,9 +122,9 @@ pub struct Entry {
     pub to: PeerId,
     /// Its number there.
     pub number: u32,
-    /// What is run there.
+    /// The stage that runs there.
     pub stage: Stage,
-    /// What that is told.
+    /// Its arguments.
     pub arguments: [u64; 4],
     /// Whether the stage has an entry of its own to go on by.
     pub goes_on: bool,
@@ -152,9 +152,9 @@ impl Entry {
 pub struct Hop {
     /// Where it is run.
     pub peer: PeerId,
-    /// What.
+    /// The stage.
     pub stage: Stage,
-    /// What it is told.
+    /// Its arguments.
     pub arguments: [u64; 4],
 }
 
@@ -175,11 +175,11 @@ impl Hop {
 pub enum Values<R, W> {
     /// A barrier's.
     None,
-    /// What is changed.
+    /// The buffer that is changed.
     One(W),
-    /// What is combined.
+    /// The buffer that is combined.
     Combined(Combine, W),
-    /// What is read, and where the result is written.
+    /// The buffer that is read, and the one where the result is written.
     Two(R, W),
 }
 
@@ -228,12 +228,12 @@ impl<'a, T> Request<'a, T> {
         Self::about(Collective::Allreduce, 0, Values::Combined(combine, values))
     }
 
-    /// Of each member so many values.
+    /// Sets the number of values of each member.
     pub fn lens(self, lens: &'a [usize]) -> Self {
         Self { lens: Some(lens), ..self }
     }
 
-    /// So many go to each member and come from each.
+    /// Sets the numbers of values that go to each member and come from each.
     pub fn out_and_in(self, out: &'a [usize], come: &'a [usize]) -> Self {
         Self { out_and_in: Some([out, come]), ..self }
     }
@@ -285,7 +285,7 @@ pub struct Recorded {
     pub begin_ns: u64,
     /// How long it took, in nanoseconds.
     pub time_ns: u64,
-    /// What.
+    /// The collective.
     pub collective: Collective,
     /// How.
     pub schedule: Schedule,
@@ -295,7 +295,7 @@ pub struct Recorded {
     pub links: Vec<LinkUse>,
 }
 
-/// What was on a link during a call.
+/// The traffic on a link during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkUse {
     /// Frames that were sent.

@@ -1,5 +1,5 @@
-//! What containers do to a process: namespaces of its own, another user, no `/proc`, refused calls
-//! of the system.
+//! The effects of a container on a process: namespaces of its own, another user, no `/proc`,
+//! refused system calls.
 //!
 //! Namespaces and mounts are there before the process starts, by `unshare` of util-linux. The user
 //! changes, and calls are refused, once it runs: another user may not be able to reach its file.
@@ -19,7 +19,7 @@ pub struct Container {
     name: String,
     /// Options of `unshare`; without any it is not run.
     options: Vec<&'static str>,
-    /// What a shell does before it starts the program.
+    /// The shell's commands before it starts the program.
     before: Vec<String>,
     user: Option<String>,
     denied: Option<String>,
@@ -31,7 +31,7 @@ impl Container {
         Self { name: "the host".into(), ..Self::default() }
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -67,7 +67,7 @@ impl Container {
         self.and("own mounts", &["--mount"])
     }
 
-    /// So many bytes in each folder where files of memory could be.
+    /// Sets the bytes of each folder where memory files could be.
     pub fn with_room(mut self, shared: &str, others: &str) -> Self {
         for (size, folder) in [(shared, "/dev/shm"), (others, "/tmp")] {
             self.before.push(format!("mount -t tmpfs -o size={size} none {folder}"));
@@ -120,7 +120,8 @@ impl Container {
         this
     }
 
-    /// What starts this program in it, for this test alone, but for its user and its refused calls.
+    /// The command that starts this program in it, for this test alone, but for its user and its
+    /// refused calls.
     pub fn words(&self, family: &Family) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         if !self.options.is_empty() {

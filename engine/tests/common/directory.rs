@@ -28,7 +28,7 @@ impl Directory {
         self.0.join(name)
     }
 
-    /// What lies in it.
+    /// The files in it.
     pub fn entries(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.0).expect("the folder is there");
         entries.map(|entry| entry.expect("an entry").path()).collect()

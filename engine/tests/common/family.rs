@@ -103,7 +103,7 @@ impl Family {
         self.start_command(command, prepare)
     }
 
-    /// What starts this program for this test alone.
+    /// The command that starts this program for this test alone.
     pub fn words(&self) -> Vec<String> {
         let program = std::env::current_exe().expect("this program");
         let program = program.into_os_string().into_string().expect("a path that is text");

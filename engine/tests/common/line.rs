@@ -20,7 +20,7 @@ impl Line {
         Self(stdin.into())
     }
 
-    /// What becomes the standard input of a process.
+    /// The standard input for a process.
     pub fn into_stdin(self) -> std::process::Stdio {
         std::os::fd::OwnedFd::from(self.0).into()
     }
@@ -30,7 +30,7 @@ impl Line {
         (&self.0).write_all(&word.to_le_bytes()).expect("the other end listens");
     }
 
-    /// Says a word to whoever may have died.
+    /// Sends a word to a process that may have died.
     pub fn try_say(&self, word: u64) {
         let _ = (&self.0).write_all(&word.to_le_bytes());
     }

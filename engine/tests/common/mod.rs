@@ -1,8 +1,8 @@
-//! What the tests over several processes share.
+//! The common parts of tests over several processes.
 //!
-//! A test is one function with two bodies: it starts its own binary again, for this test alone and
-//! with a number in the environment, and there the other body runs. So a process of a test never
-//! runs anything else, which keeps what it counts (descriptors, mappings, memory) its own.
+//! A test is one function with two bodies. It starts its own binary again, for this test alone and
+//! with a number in the environment, and there the other body runs. So a process of a test runs
+//! nothing else, and all descriptors, mappings and memory that it counts are its own.
 //!
 //! Nothing here looks at a clock, but for the watchdog, which fails a test that does not end.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]

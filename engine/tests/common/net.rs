@@ -5,9 +5,9 @@ use std::time::Duration;
 
 /// Some port of the loopback interface.
 pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// What the ports of a sealed test hold.
+/// The key of the ports of a sealed test.
 pub const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-/// What a stranger holds.
+/// The key of a port that must be refused.
 pub const OTHER_KEY: &str = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
 /// A silence that no test outlasts by being slow.
 pub const LONG: Duration = Duration::from_secs(120);
@@ -52,7 +52,8 @@ pub fn open_at(number: u16, options: NetOptions) -> (Port, SocketAddr) {
     (port, at[0])
 }
 
-/// Connects a port to one at an address, which accepts meanwhile. What each calls the other.
+/// Connects a port to one at an address, which accepts meanwhile. Returns the number that each has
+/// for the other.
 pub fn connect(near: &mut Port, far: &mut Port, at: SocketAddr) -> (PeerId, PeerId) {
     std::thread::scope(|scope| {
         let connecting = scope.spawn(|| near.connect_net(&[at]).expect("the far port accepts"));

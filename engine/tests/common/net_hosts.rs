@@ -22,9 +22,9 @@ impl Hosts {
         Self::with(&[], &[])
     }
 
-    /// The same with other interfaces: words of `ip` before the cables are laid, and behind; `{}`
-    /// stands for each host in turn, `{a}` and `{b}` for one, `{r}` for one between them, which
-    /// goes with them.
+    /// Hosts with other interfaces: commands of `ip` before the cables are laid, and after. `{}`
+    /// stands for each host in turn, `{a}` and `{b}` for one host, `{r}` for one between them,
+    /// which is removed with them.
     pub fn with(before: &[&str], behind: &[&str]) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         // Names of interfaces are short, and those of other tests' must differ.
@@ -113,8 +113,8 @@ impl Hosts {
         self.run(commands);
     }
 
-    /// What a host's ends of all cables take from here on. What is longer than the other end takes
-    /// vanishes.
+    /// Sets the MTU of a host's ends of all cables. Longer packets than the other end takes are
+    /// lost.
     pub fn set_mtu(&self, host: usize, bytes: u32) {
         for cable in 0..CABLES {
             let words = format!("-n {} link set c{cable} mtu {bytes}", self.of(host));
@@ -171,7 +171,7 @@ pub struct Kind {
     pub behind: &'static [&'static str],
 }
 
-/// What makes addresses useless, or seem useful.
+/// The kinds of changes that make addresses useless, or make them seem useful.
 pub const KINDS: [Kind; 10] = [
     Kind {
         what: "containers, of which both hosts have the same network",
@@ -308,7 +308,7 @@ fn ip(words: &str) -> Result<(), String> {
     run_ip(words).map(drop)
 }
 
-/// What it prints.
+/// The output of a command.
 fn show(words: &str) -> String {
     run_ip(words).expect("a host of ours")
 }

@@ -9,8 +9,8 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// Rounds of polls after which each port is to make progress, too: polls hear of deaths seldom.
 pub const ROUNDS_PER_PROGRESS: usize = 64;
 
-/// A network that loses, repeats, reorders and damages, and so many ports on it, each connected
-/// with each.
+/// A network that loses, repeats, reorders and damages datagrams, and `ports` ports on it, each
+/// connected with each.
 pub fn bad_mesh(dice: &mut Random, seed: u64, ports: u16) -> (Simulation, Vec<Port>) {
     let loss = dice.below(8);
     let plan = format!("loss={loss}%,dup=2%,reorder=5%,corrupt=1%,jitter=20us,seed={seed}");
@@ -34,8 +34,8 @@ impl Drop for Named {
     }
 }
 
-/// Rounds of a run that has so many usually: `AYRE_TEST_ROUNDS`, which `scripts/pairs.sh` sets, has
-/// it make others, so that more runs take the same time.
+/// The number of rounds of a run: `usual`, unless `AYRE_TEST_ROUNDS` sets another one.
+/// `scripts/pairs.sh` sets it, so that more runs take the same time.
 pub fn rounds(usual: usize) -> usize {
     let asked = std::env::var("AYRE_TEST_ROUNDS").ok();
     asked.map_or(usual, |text| text.parse().expect("AYRE_TEST_ROUNDS is a number"))

@@ -1,4 +1,4 @@
-//! What the system says of processes: descriptors, mappings, memory.
+//! The system's reports on processes: descriptors, mappings, memory.
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl Watched {
     }
 }
 
-/// What the threads of a process are at.
+/// The activity of the threads of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
     /// Whether all of them sleep.
@@ -69,7 +69,7 @@ pub struct Mapped {
     pub access: String,
     /// The number of the file.
     pub inode: u64,
-    /// What is mapped; empty where nothing has a name.
+    /// The mapped file; empty for memory without a name.
     pub name: String,
 }
 
@@ -134,7 +134,7 @@ pub fn descriptors_of(process: &str) -> BTreeMap<String, PathBuf> {
     targets.collect()
 }
 
-/// What Ayre holds in this process: the numbers of its descriptors, mappings and threads.
+/// Ayre's resources in this process: the numbers of its descriptors, mappings and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// All open descriptors.

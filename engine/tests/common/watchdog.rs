@@ -21,7 +21,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts watching a test, longer if it is to soak for so many rounds.
+    /// Starts to watch a test, for longer if it soaks for `rounds` rounds.
     pub fn start(rounds: u32) -> Self {
         let (done, asked) = channel();
         let watched = Arc::new(Mutex::new(Vec::new()));

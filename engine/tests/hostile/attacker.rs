@@ -232,7 +232,7 @@ pub(crate) fn send(socket: impl AsFd, words: [u64; 8], fds: &[BorrowedFd<'_>]) -
     send_bytes(socket, &bytes, fds)
 }
 
-/// Code and detail of the refusal that a stranger hears, and then the end.
+/// Code and detail of the refusal that a caller gets, and then the end of the connection.
 pub(crate) fn refusal_to(stranger: &OwnedFd) -> [u64; 2] {
     let heard: Vec<_> = std::iter::repeat_with(|| receive(stranger)).take(3).collect();
     let said: Vec<_> = heard.iter().flatten().map(|(words, _)| *words).collect();
@@ -261,7 +261,7 @@ pub(crate) fn receive(socket: impl AsFd) -> Option<([u64; 8], Vec<OwnedFd>)> {
     Some((std::array::from_fn(word), fds))
 }
 
-/// What a peer hands over when it introduces itself.
+/// The descriptors that a peer hands over in its introduction.
 pub(crate) struct Parts {
     pub(crate) page: OwnedFd,
 }
@@ -340,7 +340,7 @@ pub(crate) struct Attacker {
     pub(crate) number: u64,
     pub(crate) mediated: bool,
     pub(crate) control: OwnedFd,
-    /// What the victim may only read: the attacker can write it.
+    /// Memory that the victim may only read: the attacker can write it.
     pub(crate) page: Memory,
     pub(crate) memory: Memory,
     pub(crate) file: OwnedFd,
@@ -377,7 +377,7 @@ impl Attacker {
         (self.written[lane as usize] + 1) as u16
     }
 
-    /// Whether the connection has such a lane at all.
+    /// Whether the connection has this lane.
     pub(crate) fn has(&self, lane: Lane) -> bool {
         self.layout.lane_lines(lane) > 0
     }
@@ -460,7 +460,7 @@ impl Attacker {
     }
 }
 
-/// What an offer of a region says.
+/// The words of an offer of a region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     pub(crate) name: u64,

@@ -1,4 +1,4 @@
-//! What an attacker does, read from bytes: what the fuzzer and the tests with random bytes share.
+//! Scripts of attacks, read from bytes: for the fuzzer, and for tests with random bytes.
 #![allow(dead_code, reason = "each fuzz target uses other parts of it")]
 use crate::attacker::{Attacker, DONE, LANES, Lane, Offer, Parts, memory_file, sealed_file};
 use crate::world::{Equipped, LANDING, REGION, World};

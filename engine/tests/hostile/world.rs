@@ -1,5 +1,5 @@
-//! A victim with a secret, an honest peer whose traffic must stay exactly correct, and whoever
-//! attacks. All in one thread, so that each run does the same.
+//! A victim with a secret, an honest peer whose traffic must stay exactly correct, and an attacker.
+//! All are in one thread, so that each run takes the same course.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::attacker::{Attacker, Begun, Offer, Random};
 use ayre::deposit::{self, Depot, Inlet, InletOptions, Program, Protection, Register, X, Y};
@@ -138,8 +138,8 @@ impl World {
         Depositing { attacker, depot, inlet, epoch: 0 }
     }
 
-    /// Messages, notifications and puts between the honest peer and the victim, in both
-    /// directions, exactly as they should be, within so many polls.
+    /// Messages, notifications and puts between the honest peer and the victim, in both directions.
+    /// All must be exactly right within a bounded number of polls.
     pub(crate) fn honest_round(&mut self) {
         self.round += 1;
         let round = self.round;

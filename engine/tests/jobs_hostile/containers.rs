@@ -35,7 +35,7 @@ fn kinds() -> Vec<Container> {
     ]
 }
 
-/// What has become of a message and its answer.
+/// The outcome of a message and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     ByMemory,
@@ -495,7 +495,7 @@ fn fill(name: &str) -> Vec<OwnedFd> {
     std::iter::from_fn(call).collect()
 }
 
-/// The first process is called, the second one is a stranger, and others call.
+/// The first process is called, the second one is unconnected, and others call.
 fn be_called_in_a_crowd(number: u64, line: &Line) {
     if number == 1 {
         let words = [0; 8].map(|_| line.hear());
@@ -530,8 +530,8 @@ fn be_called_in_a_crowd(number: u64, line: &Line) {
 
 const CALLERS: std::ops::Range<u64> = 2..4;
 
-/// Another user takes all places for waiting callers of an endpoint that computes. Who shares the
-/// user's folder does not notice, and others wait: nobody takes the endpoint for dead.
+/// Another user takes all places for waiting callers of an endpoint that computes. A caller that
+/// shares the user's folder is not affected, and others wait: none takes the endpoint for dead.
 // spec: LIFE-31, ENV-38
 #[test]
 fn calls_of_another_user_do_not_block_an_endpoint() {

@@ -13,7 +13,7 @@ const RANKS: usize = 8;
 const MEMORY: u64 = 128 << 20;
 /// Rings have an eighth of it together.
 const RINGS: u64 = MEMORY / 8;
-/// What two endpoints share besides.
+/// The memory that two endpoints share besides rings.
 const LANES: u64 = 48 << 10;
 /// Bytes to each of the others, so often that they would fill all rings if these had no budget.
 const LEN: usize = 1 << 16;
@@ -22,7 +22,7 @@ const ROUNDS_BY_LINK: usize = 20;
 /// Says to a process that it meets the others as those of other hosts.
 const APART: &str = "AYRE_TEST_APART";
 
-/// What is sent in a round: each byte says whose it is, and when.
+/// The bytes that are sent in a round: each tells its sender and its round.
 fn content(rank: usize, round: usize) -> u8 {
     (rank * 31 + round) as u8
 }

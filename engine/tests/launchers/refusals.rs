@@ -1,4 +1,4 @@
-//! What a launcher says wrongly, or a rank, is refused and named.
+//! Wrong answers of a launcher, or of a rank, are refused and named.
 use super::common::{Family, Process, with_processes};
 use super::server::Server;
 use super::{refuse, start};

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// What a test does to answers: it is given the request and the right answer, with its end of line;
-/// without an answer the server hangs up.
+/// A change to answers. It gets the request and the right answer with its line feed; if it returns
+/// no answer, the server hangs up.
 pub(crate) type Spoil = dyn Fn(&str, String) -> Option<Vec<u8>> + Send + Sync;
 
 /// A launcher's board for ranks that a test starts.

@@ -1,8 +1,8 @@
 //! Slurm on two hosts of a test: its own daemons, which know no others, and go with their value.
 //!
-//! A host is a network namespace with a name of its own and processes of its own. Files are
-//! shared, so what Slurm puts anywhere has the host's name in its path: its PMIx would otherwise
-//! want one folder for the same step on both, and the second one refuses to start.
+//! A host is a network namespace with a name and processes of its own. Hosts share files, so all
+//! paths of Slurm contain the host's name. Otherwise its PMIx would want one folder for the same
+//! step on both hosts, and the second one would refuse to start.
 use crate::common::net_hosts::{Hosts, address};
 use crate::common::{Directory, Family, Process};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// A node of Slurm is a host.
 const NODES: [&str; 2] = ["ay0", "ay1"];
-/// What it takes besides `ip`, and where it comes from.
+/// The programs that it needs besides `ip`, and their packages.
 const TOOLS: [&str; 7] =
     ["srun", "slurmctld", "slurmd", "nsenter", "setpriv", "timeout", "unshare"];
 /// Seconds in which daemons that come up at all have come up.

@@ -186,7 +186,7 @@ fn a_killed_service_listens_at_its_path_again_though_its_child_lives_on() {
     );
 }
 
-/// What `f` says in a forked child, which then ends as a program does that has forked.
+/// The result of `f` in a forked child, which then ends as a program does that has forked.
 fn in_child(f: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child has what this thread has; that the library has no other one's locks there
     // is what is tried.

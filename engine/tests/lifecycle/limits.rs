@@ -1,5 +1,5 @@
-//! What the system allows a program's process, and what a program does to its process, where the
-//! library is a guest.
+//! Limits that the system sets on a program's process, and changes of the program to its process,
+//! where the library is a guest.
 use super::SHORT;
 use super::common::container::{Container, may_make};
 use super::common::{Family, Line, Process, with_processes};

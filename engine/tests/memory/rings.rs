@@ -1,5 +1,5 @@
-//! What two endpoints of a host touch of the memory that they share: pages are counted, after
-//! nothing, little and much has gone through their rings.
+//! Pages of shared memory that two endpoints of a host have accessed, after no, little and much
+//! traffic through their rings.
 use super::common::system::{memory_files, touched};
 use super::common::{Line, with_processes};
 use ayre::endpoint::RemoteId;
@@ -9,9 +9,9 @@ use ayre::{EndpointOptions, PostError, Spin};
 
 /// Bytes of each ring, of one direction.
 const RING: usize = 1 << 20;
-/// What is used of one at first.
+/// The bytes of a ring that are used at first.
 const NARROW: usize = 1 << 16;
-/// What two endpoints share besides their rings, by the table of limits.
+/// The memory that two endpoints share besides their rings, by the table of limits.
 const LANES: usize = 48 << 10;
 const PAGE: usize = 4096;
 
@@ -39,7 +39,7 @@ impl Pair {
         pair
     }
 
-    /// Sends messages of so many bytes, each when the one before was received.
+    /// Sends messages of `len` bytes, each when the one before was received.
     fn pass(&mut self, messages: usize, len: usize) {
         for _ in 0..messages {
             self.into[..len].fill(0);

@@ -1,4 +1,4 @@
-//! What is measured over the network, in the order of the report, each plain and sealed, and plain
+//! The cases over the network, in the order of the report. Each runs plain and sealed, and plain
 //! over Ethernet where that was asked for.
 
 use std::hint::black_box;
@@ -69,7 +69,7 @@ fn in_turn(all: Vec<Vec<Operation>>) -> Vec<Operation> {
     turns
 }
 
-/// What those that are measured as on one host have in common; their limit is another.
+/// The label of cases that are measured as on one host, with another limit.
 const LABEL: Label = Label {
     name: "",
     path: Path::Mediated,

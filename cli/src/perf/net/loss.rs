@@ -1,5 +1,5 @@
-//! What is left of long puts where the network loses datagrams, and how soon the first byte comes
-//! once a link that was cut is whole again. Faults are made on purpose, in both directions.
+//! The throughput of long puts where the network loses datagrams, and the time to the first byte
+//! after a cut link is whole again. The faults are made on purpose, in both directions.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ const SIZE: usize = 64 << 10;
 const ROUNDS: usize = 5;
 const LONGER: u32 = 10;
 
-/// What is printed of each share, and of each outage.
+/// The names of the rows for a share of losses, and for an outage.
 const GOODPUT: &str = "loss-goodput";
 const GO_BACK_N: &str = "loss-go-back-n";
 const TRANSMISSIONS: &str = "loss-transmissions";
@@ -82,7 +82,7 @@ struct Stream {
     buffer: Buffer,
 }
 
-/// What one run has given.
+/// The result of one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     /// Nanoseconds a put.
@@ -161,8 +161,8 @@ impl Seen {
         self.puts += lossy.puts;
     }
 
-    /// The goodput beside that without losses; beside the same, what going back would leave of it
-    /// with as many frames under way; and the transmissions of a frame beside the least.
+    /// Three rows: the goodput compared with that without losses, the goodput compared with the
+    /// estimate for go-back-N, and the transmissions per frame compared with the least.
     fn rows(&self, loss: f64) -> [Row; 3] {
         let middle = |times: &[f64]| median(times).unwrap_or(f64::NAN);
         let figure = |time: f64| SIZE as f64 / time;
@@ -183,12 +183,13 @@ impl Seen {
     }
 }
 
-/// What going back to the lost frame leaves of the throughput, with `window` frames under way of
-/// which each is lost with this probability: a loss costs the whole window. It is (1 - p) / (1 +
+/// The share of the throughput that would remain with go-back-N, with `window` frames in flight of
+/// which each is lost with probability `loss`: a loss costs the whole window. It is (1 - p) / (1 +
 /// (W - 1) p), see Leon-Garcia and Widjaja, *Communication Networks*, 5.2 (efficiency of go-back-N
-/// ARQ, headers and acknowledgements left out). The window is what is measured here under the same
-/// losses, which is kind, as it is larger without them; and so is it to leave out, as the formula
-/// does, that a loss is noticed late where little comes after it.
+/// ARQ, headers and acknowledgements left out).
+///
+/// The estimate is generous. The window is measured here under the same losses, and would be larger
+/// without them. The formula also ignores that a loss is noticed late where few frames follow it.
 fn going_back(loss: f64, window: f64) -> f64 {
     (1.0 - loss) / (1.0 - loss + loss * window.max(1.0))
 }

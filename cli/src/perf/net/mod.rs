@@ -1,8 +1,8 @@
 //! `ayre perf --net`: Ayre between ports of two hosts, beside the sockets of the system.
 //!
-//! Two ranks talk over addresses that the user gives; where he names network namespaces, each rank
-//! is in one of its own, and so on a host of its own as far as the network knows. They keep in step
-//! through shared memory like all others, so that nothing but what is measured goes over the wire.
+//! Two ranks communicate over addresses that the user gives. If he names network namespaces, each
+//! rank is in one of its own, and so on a host of its own. They keep in step through shared memory,
+//! so that only the measured traffic goes over the network.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use super::{Args, Printer, wanted_sizes};
 use catalogue::Operation;
 use limits::{Limit, Limits};
 
-/// What to measure over the network, and between which ends.
+/// The cases to measure over the network, and the addresses.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
     /// Measure ports of two hosts, beside UDP and TCP
@@ -78,8 +78,8 @@ impl Options {
     }
 }
 
-/// What a repetition should last: the system's sockets are slower than shared memory, and what
-/// disturbs them lasts longer.
+/// The intended time of a repetition: the system's sockets are slower than shared memory, and
+/// disturbances last longer.
 const REPETITION: Duration = Duration::from_millis(10);
 /// Long puts, and as long writes.
 const BULK: &[usize] = &[4 << 10, 64 << 10, LARGEST];

@@ -14,7 +14,7 @@ use super::super::ops::{poll_until, posted};
 use super::super::side::Side;
 use super::super::side::spin::spin_until;
 
-/// What goes there and back, and how it is waited for.
+/// The message that goes there and back, and the way to wait for it.
 pub(super) trait Way {
     /// Makes ready for `size` bytes.
     fn prepare(&mut self, _size: usize) {}

@@ -75,7 +75,7 @@ impl Talk {
         Ok(self.messenger.call(&mut self.ran, self.peer, handler, [], &self.data)?)
     }
 
-    /// Polls until so many more handlers have run; one poll may run some that are waited for later.
+    /// Polls until `count` more handlers have run; one poll may run some that are waited for later.
     fn serve(&mut self, count: u64) -> Result<()> {
         self.awaited += count;
         poll_until(|| {
@@ -126,7 +126,7 @@ impl Case for Calls {
     }
 }
 
-/// What waits for its answer, and by which way; bulk data waits to go by another one all the time.
+/// A message that waits for its answer, and its way; bulk data goes another way all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
     /// By an urgent channel, and there is no bulk data.

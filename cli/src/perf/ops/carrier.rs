@@ -1,5 +1,5 @@
-//! What brings bytes or a word from one rank to the other: the two-sided part of the library, and
-//! puts that the target notices.
+//! Ways to bring bytes or a word from one rank to the other: messages of the library, and puts that
+//! the target notices.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -68,8 +68,8 @@ pub(crate) struct PutNotify {
 }
 
 impl PutNotify {
-    /// Puts to `places` in turn: to one again and again, or to so many that none is written while
-    /// it may still be read.
+    /// Puts to `places` in turn. One place is written again and again; with many, none is written
+    /// while it may still be read.
     pub(crate) fn new(pair: &Pair, end: &End, places: usize) -> Self {
         let (to, region) = (end.memory.clone(), pair.region.clone());
         let (source, sink) = (Buffer::default(), Buffer::default());

@@ -30,7 +30,7 @@ impl Everybody {
     }
 }
 
-/// A barrier, or an allreduce of so many bytes.
+/// A barrier, or an allreduce of a number of bytes.
 pub(crate) struct Together {
     pub(crate) label: Label,
     pub(crate) everybody: Rc<RefCell<Everybody>>,

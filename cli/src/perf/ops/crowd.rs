@@ -1,6 +1,6 @@
-//! Cases of any number of ranks, which may be more than there are cores: a barrier, a token that
-//! goes round, words from all to all, and many producers with one consumer. Waits are the library's
-//! own: awake for as long as it thinks right for so many ranks, then asleep.
+//! Cases of any number of ranks, also of more ranks than cores: a barrier, a token that goes round,
+//! words from all to all, and many producers with one consumer. Waits are the library's own: awake
+//! for a time that suits the number of ranks, then asleep.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ use super::{Label, labelled, poll_until, posted};
 /// Bytes of a place of the ring, and of the ring: as many places as a raw ring has lines.
 const PLACE: u64 = 64;
 const RING: u64 = 128 * PLACE;
-/// The owner tells how far senders may go after so many bytes.
+/// After this number of bytes, the owner tells senders how far they may go.
 const SHARE: u64 = RING / 4;
 const NAME: u64 = 5;
 const TAIL: u8 = 0;

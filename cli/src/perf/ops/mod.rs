@@ -20,7 +20,7 @@ pub(crate) mod single;
 pub(crate) mod two_sided;
 pub(crate) mod wake;
 
-/// What the report says of a case, and what it is compared with.
+/// The text of a case in the report, and the limit to which it is compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label {
     pub(crate) name: &'static str,

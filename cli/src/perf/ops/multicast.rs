@@ -17,7 +17,7 @@ use super::{Label, labelled, poll_until};
 /// Messages that are sent before rank 0 waits until all have them.
 const BURST: u64 = 8;
 
-/// What handlers count: messages, and answers to them.
+/// The counts of handlers: messages, and answers to them.
 #[derive(Default)]
 struct Counts {
     heard: u64,
@@ -101,7 +101,7 @@ impl Audience {
     }
 }
 
-/// What is timed.
+/// The event that ends a measurement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// The calls of rank 0, a burst of them at a time.

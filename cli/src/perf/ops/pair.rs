@@ -1,4 +1,4 @@
-//! What the cases of two ranks share: a port, memory of both, and the peer.
+//! The common parts of cases of two ranks: a port, memory of both, and the peer.
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;

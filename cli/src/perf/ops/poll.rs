@@ -1,4 +1,4 @@
-//! What a poll costs that finds nothing, by the number of peers that might have sent something.
+//! The cost of a poll that finds nothing, by the number of peers.
 
 use std::path::PathBuf;
 use std::thread;

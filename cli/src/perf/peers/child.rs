@@ -14,9 +14,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::run::Pinned;
 
-/// What a program may take; a machine that others use as well is slow.
+/// The longest time that a program may run; a machine that others use as well is slow.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// What it may take to end when it is asked to.
+/// The longest time that it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Whether a program of this name is found.
@@ -113,7 +113,7 @@ impl Running {
         Ok(poll(&mut watched, Some(&left))? > 0)
     }
 
-    /// What it has written so far.
+    /// Its output so far.
     fn said(&self) -> Result<String> {
         let bytes = fs::read(format!("/proc/self/fd/{}", self.output.as_raw_fd()))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())

@@ -23,7 +23,7 @@ use crate::run::Bind;
 const SIZES: [usize; 7] = [8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 1 << 20];
 const STREAMED_FROM: usize = 4 << 10;
 
-/// What Ayre measures in each round.
+/// The operations of Ayre that are measured in each round.
 const OPERATIONS: [(&str, &str); 4] = [
     ("message-latency", "Ayre, messages"),
     ("active-latency", ACTIVE),
@@ -45,9 +45,9 @@ struct Peer {
     name: &'static str,
     /// The programs that it takes.
     programs: &'static [&'static str],
-    /// What of it is run.
+    /// The programs of it that are run, in words.
     told: &'static str,
-    /// What it calls itself.
+    /// The version that it reports.
     version: fn() -> Option<String>,
     round: fn(&[usize]) -> Result<Vec<Reading>>,
 }
@@ -70,12 +70,12 @@ impl Compared {
     }
 }
 
-/// What came of all rounds.
+/// The result of all rounds.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) rounds: usize,
     pub(super) series: Vec<Compared>,
-    /// What was run, by the name of the library, or why not.
+    /// The programs that were run, by the name of the library, or the reason why not.
     pub(super) told: Vec<(String, String)>,
     /// Ayre's own rows.
     pub(super) figures: Vec<Figure>,

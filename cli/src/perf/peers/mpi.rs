@@ -10,7 +10,7 @@ use super::{Peer, Reading, SIZES, STREAMED_FROM};
 
 const COMPILER: &str = "mpicc";
 const LAUNCHER: &str = "mpirun";
-/// What it measures with `sizes`: bench/mpi.c, by a link that goes into packages as a file.
+/// The program that measures MPI: bench/mpi.c, by a link that goes into packages as a file.
 const PROGRAM: &str = include_str!("mpi.c");
 
 pub(super) const PEER: Peer = Peer {

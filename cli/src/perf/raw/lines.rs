@@ -97,7 +97,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// The consumer publishes its cursor once in so many lines.
+    /// The consumer publishes its cursor once for this number of lines.
     #[inline(always)]
     pub(super) fn quarter(&self) -> u64 {
         self.count / 4

@@ -1,5 +1,5 @@
-//! What many producers and one consumer get from one ring behind one lock, the usual way: not a
-//! limit, but what else one would write.
+//! The throughput of many producers and one consumer with one ring behind one lock, the usual way.
+//! It is not a limit, but the obvious alternative.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -38,7 +38,7 @@ use by_words;
 pub(crate) struct RawSet(Vec<Box<dyn Case>>);
 
 impl RawSet {
-    /// All limits between so many ranks, at their start.
+    /// All limits between this number of ranks, at their start.
     pub(crate) fn new(ranks: usize) -> Self {
         let rings = Rc::default();
         Self(RawKind::ALL.map(|kind| case(kind, ranks, &rings)).into())

@@ -16,7 +16,7 @@ use crate::perf::case::{Case, Metric};
 const LONGEST_IN_LINES: usize = 4 << 10;
 const SHORTEST_IN_SLOTS: usize = 57;
 
-/// What a message travels in.
+/// The carrier of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Lines(Form),

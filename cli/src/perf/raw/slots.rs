@@ -10,10 +10,10 @@ use super::super::side::shared::{Form, LINE, RawShared, layout};
 use super::super::side::spin::{spin_slowly_until, spin_until};
 
 /// Longer messages travel in pieces of `piece` bytes, so that both ranks copy at the same time,
-/// through `ring` bytes of slots. Two rings are fast, each for other sizes: a tiny one, whose slots
-/// pass from first-level cache to first-level cache; and one larger than the private caches, whose
-/// slots have been written back to the shared cache when they are read. In between, dirty lines
-/// move slowly.
+/// through `ring` bytes of slots. Two rings are fast, each for other sizes. One is tiny: its slots
+/// pass from first-level cache to first-level cache. The other one is larger than the private
+/// caches: its slots were written back to the shared cache before they are read. In between, dirty
+/// lines move slowly.
 struct Dimensions {
     ring: usize,
     piece: usize,
@@ -136,8 +136,8 @@ impl<'a> Slots<'a> {
         at.sequence += pieces;
     }
 
-    /// Takes the next pieces, with `PAUSES` between two looks at one that is not there yet:
-    /// measured, a consumer that looks less often lets a wide ring fill to where it is fast.
+    /// Takes the next pieces, with `PAUSES` pauses between two looks at a missing one. A consumer
+    /// that looks less often lets a wide ring fill to a level where it is fast (measured).
     fn consume<const PAUSES: u32>(&self, at: &mut Cursor, sink: &mut [u8], pieces: u64) {
         for sequence in at.sequence + 1..=at.sequence + pieces {
             let end = sink.len().min(at.offset + self.piece);

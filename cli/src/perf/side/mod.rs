@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use shared::{LINE, RawShared, layout};
 use spin::spin_until;
 
-/// What a case knows of its rank. All ranks must call `barrier` and `agree` in the same order.
+/// The state of a case at its rank. All ranks must call `barrier` and `agree` in the same order.
 pub(crate) struct Side<'a> {
     shared: &'a RawShared,
     rank: usize,
@@ -54,7 +54,7 @@ impl<'a> Side<'a> {
         self.rank == 0
     }
 
-    /// Leaves word, for whoever started the ranks, of how many rows were printed.
+    /// Tells the process that has started the ranks how many rows were printed.
     pub(crate) fn tell_rows(&self, rows: u64) {
         self.shared.word(layout::ROWS).store(rows, Release);
     }

@@ -21,13 +21,13 @@ pub(crate) const LARGEST: usize = 16 << 20;
 pub(in crate::perf) enum Form {
     /// Lines one behind the other; or few slots, which stay in the first-level cache.
     Compact,
-    /// Lines two apart, out of reach of adjacent-line prefetching; or so many slots that they reach
-    /// the shared cache before they are read.
+    /// Lines two apart, out of reach of adjacent-line prefetching. Or slots in a number that makes
+    /// them reach the shared cache before they are read.
     Wide,
 }
 
-/// Where things lie in the mapping. Each rank has its own copy of every area it writes, and areas
-/// start on pages of their own, so no two of them share a line or a prefetched pair of lines.
+/// The layout of the mapping. Each rank has its own copy of every area it writes, and areas start
+/// on pages of their own. So no two of them share a line or a prefetched pair of lines.
 pub(crate) mod layout {
     use super::{LARGEST, LINE};
 
@@ -58,7 +58,7 @@ pub(crate) mod layout {
     pub(crate) const BULK: [usize; 2] =
         [SLOTS[1] + SLOTS_BYTES, SLOTS[1] + SLOTS_BYTES + BULK_BYTES];
     const BULK_BYTES: usize = LARGEST + PAGE;
-    /// What ranks sleep on: two lines a rank for tokens, then the barrier's two.
+    /// The words on which ranks sleep: two lines per rank for tokens, then the barrier's two.
     const TOKENS: usize = BULK[1] + BULK_BYTES;
     pub(crate) const MEETING: usize = TOKENS + MAX_RANKS * 2 * LINE;
     /// The consumer's cursors for the rings of many producers, two lines apart, then the rings.

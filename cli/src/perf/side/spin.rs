@@ -4,7 +4,7 @@ use std::hint::spin_loop;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-/// After so many pauses (some ten microseconds) the other rank most likely has no core.
+/// After this number of pauses (some ten microseconds) the other rank most likely has no core.
 const SPIN_LIMIT: u32 = 1 << 10;
 
 /// Spins until `ready`, with a pause between two looks. The core is given away only after a wait
@@ -14,8 +14,8 @@ pub(crate) fn spin_until(ready: impl FnMut() -> bool) {
     spin_slowly_until::<1>(ready);
 }
 
-/// The same with `PAUSES` pauses between two looks: who looks too often takes the line away from
-/// the rank that is writing it, and a stream falls into step with its slower moments.
+/// Spins with `PAUSES` pauses between two looks. A rank that looks too often takes the line away
+/// from the writing rank, and a stream falls into step with its slower moments.
 #[inline(always)]
 pub(in crate::perf) fn spin_slowly_until<const PAUSES: u32>(mut ready: impl FnMut() -> bool) {
     let mut spins = 0u32;

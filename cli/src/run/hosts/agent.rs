@@ -29,7 +29,7 @@ use super::channel::{self, Arrived, Assignment, Order, Report};
 use super::files::{self, AddressFiles};
 use super::uplink::Uplink;
 
-/// What is read of the launcher's orders at once.
+/// Bytes of the launcher's orders that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Serves the launcher at the other end of standard input and output.
@@ -80,7 +80,7 @@ struct Agent {
     orders: Arrived,
     /// Orders to end or kill.
     obeyed: u32,
-    /// What the launcher knows: that nothing is left, after so many of these.
+    /// The number of orders after which the launcher was told that no process is left.
     reported: Option<u32>,
     /// Set when no order can come.
     ended: Option<AgentEnd>,

@@ -1,9 +1,9 @@
-//! What the launcher and an agent tell each other: over the agent's input and output, whatever
-//! carries those from host to host.
+//! The messages between the launcher and an agent, over the agent's standard input and output,
+//! however those travel from host to host.
 //!
-//! The agent begins with a line that says what it is; then both sides send messages, each a length
-//! of four bytes, that many bytes of postcard and the end of a line: `srun` passes on whole lines
-//! only. What comes is bounded, and parsing is total.
+//! The agent begins with a line that identifies it. Then both sides send messages, each a length of
+//! four bytes, that number of bytes of postcard, and a line feed, as `srun` passes on whole lines
+//! only. Lengths are bounded, and parsing is total.
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
@@ -24,7 +24,7 @@ const MESSAGE_BYTES_MAX: usize = 4 << 20;
 const LENGTH_BYTES: usize = 4;
 /// The byte behind a message.
 const END: u8 = b'\n';
-/// What may come before the greeting, such as a banner of `ssh` or of a shell that logs in.
+/// The most lines before the greeting, such as a banner of `ssh` or of a login shell.
 const BEFORE_LINES_MAX: usize = 256;
 const BEFORE_BYTES_MAX: u64 = 64 << 10;
 /// How much of a line stands in an error.
@@ -35,7 +35,7 @@ const GREETING: &str = "ayre agent ";
 const PATHS_MAX: usize = 4;
 pub(super) const ADDRESSES_MAX: usize = 8;
 
-/// What the launcher tells an agent. The agent stays for as long as it can be told something.
+/// An order of the launcher to an agent. The agent stays while it can get orders.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Order {
     /// Comes first, and once.
@@ -52,19 +52,19 @@ pub(super) enum Order {
     Kill,
 }
 
-/// What an agent tells the launcher.
+/// A report of an agent to the launcher.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Report {
     /// Where a rank of this host is reached.
     Address(Address),
-    /// What ranks have written, in whole lines.
+    /// Output of ranks, in whole lines.
     Output { sink: Sink, text: Vec<u8> },
     /// A rank has ended, with this status as `wait` has it.
     Ended { rank: u16, status: i32 },
     /// The ranks could not be started.
     Refused { code: u8, message: String },
-    /// No process is left, after so many orders to end or kill, and all output is out. The agent
-    /// stays: should the job fail, what its ranks have left behind is to end.
+    /// No process is left, after `obeyed` orders to end or kill, and all output was sent. The agent
+    /// stays: if the job fails, it must end the orphans of its ranks.
     Done { obeyed: u32 },
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Address {
     pub(super) at: Vec<SocketAddr>,
 }
 
-/// What an agent is to do. Strings of the system are bytes.
+/// The task of an agent. Strings of the system are bytes.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) first: u16,
@@ -91,7 +91,7 @@ pub(super) struct Assignment {
     pub(super) prefix: bool,
     /// Interfaces, networks or addresses for the paths; none: wherever others may reach a rank.
     pub(super) net: Vec<String>,
-    /// What the ranks prove to each other that they are of this job.
+    /// The key by which the ranks prove to each other that they belong to this job.
     pub(super) key: Secret<[u8; 32]>,
 }
 
@@ -160,7 +160,7 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<T
     decode(&bytes).map(Some)
 }
 
-/// What has come of a channel that is read without waiting.
+/// The bytes that have come from a channel which is read without blocking.
 #[derive(Default)]
 pub(super) struct Arrived {
     bytes: Vec<u8>,

@@ -1,9 +1,9 @@
 //! The addresses of ranks, as files of a job directory.
 //!
-//! A rank that others reach over a network writes `<rank>.addr`, one address and port a line,
-//! behind a line `any` where each may lead there or nowhere, under another name, and renames it.
-//! The agents carry these files to the directories of all other hosts, so that a rank finds all of
-//! its peers in its own: `<rank>.sock` or `<rank>.addr`.
+//! A rank that others reach over a network writes `<rank>.addr` under another name and renames it.
+//! The file has one address and port per line, after a line `any` if each may lead there or
+//! nowhere. The agents carry these files to the directories of all other hosts. So a rank finds all
+//! of its peers in its own directory: `<rank>.sock` or `<rank>.addr`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -75,7 +75,7 @@ impl AddressFiles {
             .with_context(|| format!("writing the address of rank {}", address.rank))
     }
 
-    /// What has changed is looked up in the directory, so that no event need be kept.
+    /// Discards the events, as the directory is read again after each.
     fn drain(&self) -> Result<()> {
         let mut events = [0; 4096];
         loop {

@@ -49,7 +49,7 @@ use super::directory::random;
 use super::job::{Job, JobSignals};
 use super::ranks::OF_OTHER_JOBS;
 
-/// What `ayre run` takes for jobs over several hosts.
+/// The arguments of `ayre run` for jobs on several hosts.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Several hosts")]
 pub(super) struct Options {
@@ -75,15 +75,15 @@ pub(super) struct Options {
     #[arg(long, value_name = "PATH")]
     agent: Option<PathBuf>,
 
-    /// Where ranks listen for other hosts: an interface, a network such as 10.1.0.0/16 or an
-    /// address, for each of up to four paths, all of which are used; by default what AYRE_NET says,
-    /// or all addresses that others may reach, of which each link uses one that answers
+    /// The places where ranks listen for other hosts: an interface, a network such as 10.1.0.0/16
+    /// or an address, for each of up to four paths, all of which are used. By default those of
+    /// AYRE_NET, or all addresses that others may reach, of which each link uses one that answers
     #[arg(long, value_name = "INTERFACE|NETWORK,...", value_delimiter = ',')]
     net: Vec<String>,
 
     /// UDP ports that ranks take for links between hosts, those that a firewall lets pass:
-    /// FIRST-LAST, with one for each rank of a host and each path; by default what AYRE_PORTS says,
-    /// or any that is free
+    /// FIRST-LAST, with one for each rank of a host and each path. By default those of AYRE_PORTS,
+    /// or any that are free
     #[arg(long, value_name = "FIRST-LAST")]
     ports: Option<PortRange>,
 
@@ -97,8 +97,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = ayre::settings::seconds)]
     dead_after: Option<Duration>,
 
-    /// For closed networks: links between hosts are neither encrypted nor authenticated. Whoever
-    /// can read the network can then read and write the ranks' memory
+    /// For closed networks: links between hosts are neither encrypted nor authenticated. Anybody
+    /// who can read the network can then read and write the ranks' memory
     #[arg(long)]
     plain: bool,
 

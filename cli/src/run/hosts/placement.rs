@@ -56,8 +56,9 @@ fn parse_slots(text: &str) -> Result<u16> {
     }
 }
 
-/// Fills the hosts in turn. Without a number of ranks, each takes as many as it has slots, by
-/// default one; with one but no slots anywhere, all hosts take as many, the first ones one more.
+/// Fills the hosts in turn. Without a number of ranks, each host gets as many as it has slots, by
+/// default one. With a number but no slots anywhere, all hosts get the same number, and the first
+/// ones one more.
 pub(super) fn place(
     hosts: &[Host],
     per_host: Option<u16>,

@@ -29,7 +29,7 @@ use super::{Layout, here};
 pub(super) struct Started {
     place: Place,
     child: Child,
-    /// What was executed.
+    /// The program that was executed.
     program: String,
     /// Where the agent was looked for.
     path: String,
@@ -69,7 +69,7 @@ pub(super) struct Remote {
     bell: Arc<Bell>,
     /// A signal that ended the job before its ranks were started.
     cancelled: Option<Signal>,
-    /// What has not been told yet of hosts that do not answer.
+    /// The ranks of hosts that do not answer, whose end was not reported yet.
     given_up: Vec<Ended>,
     /// How long the agents may take to answer, and until when that is.
     answer_in: Duration,
@@ -106,13 +106,13 @@ enum State {
     Gone,
 }
 
-/// What the threads tell.
+/// A message from one of the threads.
 enum News {
     Greeted,
     Report(Report),
     /// Nobody reads this output of its ranks any more.
     Unread(Sink),
-    /// What it says makes no sense.
+    /// The agent's message is not valid.
     Nonsense(anyhow::Error),
     Gone(ExitStatus),
 }
@@ -476,7 +476,7 @@ fn send(mut input: ChildStdin, orders: &Receiver<Order>) {
     }
 }
 
-/// What waits for one agent.
+/// A receiver of one agent's reports.
 struct Listener {
     index: usize,
     host: String,

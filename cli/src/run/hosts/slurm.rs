@@ -1,4 +1,4 @@
-//! What a Slurm allocation says about its hosts.
+//! The hosts of a Slurm allocation.
 
 use std::env;
 

@@ -36,7 +36,7 @@ struct State {
     is_closing: bool,
     /// The launcher reads no more.
     is_broken: bool,
-    /// What nobody reads of the ranks' output.
+    /// The ranks' output streams that nobody reads.
     unread: Vec<Sink>,
 }
 
@@ -62,7 +62,7 @@ impl Uplink {
         self.queue.lock().unread.push(sink);
     }
 
-    /// What takes the ranks' output.
+    /// The receiver of the ranks' output.
     pub(super) fn taker(&self) -> impl Taker + use<> {
         OutputTaker(Arc::clone(&self.queue))
     }

@@ -13,8 +13,8 @@ const COMMAND: &str = "{command}";
 
 /// A template, in words as a shell would see them.
 ///
-/// `{command}` as a word of its own becomes the words of the agent's command, for what executes it
-/// as it is; inside of a longer word it is quoted for a shell.
+/// Replaces `{command}`. As a word of its own it becomes the words of the agent's command, which
+/// are executed directly; within a longer word it is quoted for a shell.
 #[derive(Clone, Debug)]
 pub(crate) struct Via(Vec<String>);
 
@@ -33,7 +33,8 @@ impl Via {
         Self(words.map(str::to_owned).to_vec())
     }
 
-    /// What to do where it cannot be executed, or does not connect; none for a user's own.
+    /// Advice where the program cannot be executed, or does not connect; None for a user's own
+    /// program.
     pub(super) fn advice(program: &str, host: &str) -> Option<String> {
         let other = "or start agents otherwise, with --via 'COMMAND {host} {command}'";
         match program {

@@ -15,7 +15,7 @@ const SHORT_MAX: usize = 2000;
 /// Correlations that are drawn at most.
 const BARS_MAX: usize = 24;
 
-/// What the page is to teach whoever has never seen one.
+/// Explanations for a reader who has never seen the page.
 const READING: [&str; 4] = [
     "A call is one collective of a group, such as a sum over all members; it takes as long as its \
      slowest member.",

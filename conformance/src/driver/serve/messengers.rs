@@ -25,7 +25,7 @@ pub(super) struct Messaging {
     started: Vec<Option<Box<dyn Begun>>>,
 }
 
-/// Makes a call for handlers of so many arguments.
+/// Makes a call for handlers of this number of arguments.
 macro_rules! counted {
     ($count:expr, $many:ident => $call:expr) => {
         counted!($count, $many => $call; 0 1 2 3 4 5 6 7 8)

@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 /// A collective that was begun, on whatever values.
 pub(super) trait Begun {
     fn is_finished(&self, messenger: &mut Member<Held>) -> bool;
-    /// What was changed.
+    /// The buffer that was changed.
     fn finish(
         self: Box<Self>,
         messenger: &mut Member<Held>,

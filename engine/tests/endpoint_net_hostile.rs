@@ -146,7 +146,7 @@ impl Caller {
     fn open(&mut self, name: [u64; 2]) -> SetUp {
         self.number += 1;
         let mut ours = liar::set_up(u16::MAX, self.number);
-        (ours.owner, ours.whom) = (self.owner, ANYBODY);
+        (ours.owner, ours.destination) = (self.owner, ANYBODY);
         ours.owner[NAME].copy_from_slice(&name);
         self.socket.send_to(&liar::open_frame(&ours), self.victim).expect("a datagram");
         ours

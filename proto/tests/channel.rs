@@ -176,13 +176,13 @@ impl World {
     }
 
     fn say(&mut self) {
-        let due = self.receiver.say_by(PATIENCE).is_some_and(|by| by <= self.now);
+        let due = self.receiver.ack_due(PATIENCE).is_some_and(|by| by <= self.now);
         let nack = self.receiver.nack_due(self.now, ROUND_TRIP);
         if due || nack {
             let (ack, sack) = (self.receiver.expected(), self.receiver.sack());
             let limit = self.receiver.limit();
             self.launch(Packet::Said { ack, sack, limit, nack });
-            self.receiver.said(self.now, nack);
+            self.receiver.on_ack_sent(self.now, nack);
         }
     }
 
@@ -269,7 +269,7 @@ impl World {
     fn next_time(&self) -> u64 {
         let packet = self.network.due();
         let timeout = self.sender.deadline(WAIT);
-        let say = self.receiver.say_by(PATIENCE);
+        let say = self.receiver.ack_due(PATIENCE);
         let ask = Some(self.asked_at + TIMEOUT).filter(|at| *at > self.now);
         let times = [packet, timeout, say, ask, Some(self.now + 500)];
         times.into_iter().flatten().min().map_or(self.now + 1, |at| at.max(self.now + 1))
@@ -497,7 +497,7 @@ fn requests_become_rare() {
     for now in 0..10_000 {
         assert_eq!(receiver.on_frame(1, now), Ok(Arrival::Dropped));
         if receiver.nack_due(now, ROUND_TRIP) {
-            receiver.said(now, true);
+            receiver.on_ack_sent(now, true);
             asked.push(now);
         }
     }

@@ -11,7 +11,7 @@ mod lengths;
 
 use ayre_netsim::{Item, Network, Plan};
 use ayre_proto::link::Repair;
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Flags, HEADER_BYTES, Header};
 use ayre_proto::link::paths::PathId;
 use ayre_proto::link::receive::Arrival;
@@ -201,7 +201,7 @@ impl World {
         let heard = end.on_header(&header, self.now, &mut wire).expect("an honest peer");
         self.carry(host, wire);
         let payload = &datagram[HEADER_BYTES..];
-        if heard != Heard::Payload || header.check_payload(payload, crc).is_err() {
+        if heard != HeaderOutcome::Payload || header.check_payload(payload, crc).is_err() {
             return;
         }
         let Host { end, kept, delivered, .. } = &mut self.hosts[host];
@@ -348,11 +348,11 @@ fn foreign_frames_do_not_change_a_link() {
         Header { to: good.to + 1, ..good },
     ];
     for header in foreign {
-        assert_eq!(end.on_header(&header, now, &mut wire), Ok(Heard::Foreign));
+        assert_eq!(end.on_header(&header, now, &mut wire), Ok(HeaderOutcome::Foreign));
     }
-    assert_ne!(end.on_header(&good, now, &mut wire), Ok(Heard::Repeated));
+    assert_ne!(end.on_header(&good, now, &mut wire), Ok(HeaderOutcome::Repeated));
     for _ in 0..3 {
-        assert_eq!(end.on_header(&good, now, &mut wire), Ok(Heard::Repeated));
+        assert_eq!(end.on_header(&good, now, &mut wire), Ok(HeaderOutcome::Repeated));
     }
     let after = *end.counters();
     assert_eq!((after.foreign, after.repeated), (before.0.foreign + 3, before.0.repeated + 3));

@@ -8,7 +8,7 @@ mod dice;
 
 use ayre_netsim::{Flights, Item, Network, Plan};
 use ayre_proto::link::congestion::{Config, ONE, Scaling, Windows};
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
@@ -171,7 +171,7 @@ impl World {
         let mut wire = Wire::default();
         let heard = self.ends[to].on_header(header, self.now, &mut wire).expect("an honest peer");
         self.carry(to, wire);
-        if heard == Heard::Payload
+        if heard == HeaderOutcome::Payload
             && let Arrival::InOrder(frames) =
                 self.ends[to].on_payload(header, self.now).expect("an honest peer")
         {
@@ -232,7 +232,7 @@ impl Busy {
         while let Some(header) = self.under_way[host].take(now) {
             let (end, looks) = (&mut self.ends[host], &self.looks[host]);
             let heard = end.on_header_found(&header, looks, &mut wire).expect("an honest peer");
-            if heard == Heard::Payload
+            if heard == HeaderOutcome::Payload
                 && let Arrival::InOrder(frames) =
                     end.on_payload(&header, now).expect("an honest peer")
             {
@@ -378,13 +378,13 @@ fn a_host_acknowledges_arrivals_before_it_sleeps() {
     let (mut ends, now, sent) = full();
     let (end, mut wire) = (&mut ends[1], Wire::default());
     end.on_time(now, &mut wire);
-    assert!(!end.say_all(now, &mut wire), "nothing has come that was not said");
-    assert_eq!(end.on_header(&sent[0], now, &mut wire), Ok(Heard::Payload));
+    assert!(!end.flush_acks(now, &mut wire), "nothing has come that was not said");
+    assert_eq!(end.on_header(&sent[0], now, &mut wire), Ok(HeaderOutcome::Payload));
     assert_eq!(end.on_payload(&sent[0], now), Ok(Arrival::InOrder(1)));
     wire.0.clear();
     end.on_time(now, &mut wire);
     assert!(wire.0.is_empty() && end.deadline(now) == now + 20_000, "there would be time");
-    assert!(end.say_all(now, &mut wire) && !end.say_all(now, &mut wire));
+    assert!(end.flush_acks(now, &mut wire) && !end.flush_acks(now, &mut wire));
     let acks: Vec<_> = wire.0.iter().map(|header| header.ack[0]).collect();
     assert_eq!(acks, [1], "once");
 }
@@ -398,7 +398,7 @@ fn lost_frames_are_sent_before_new_ones() {
     let (mut wire, there) = (Wire::default(), now + DELAY);
     for header in &sent[10..] {
         let heard = ends[1].on_header(header, there, &mut wire);
-        assert_eq!(heard, Ok(Heard::Payload));
+        assert_eq!(heard, Ok(HeaderOutcome::Payload));
         assert_eq!(ends[1].on_payload(header, there), Ok(Arrival::Ahead));
     }
     ends[1].on_time(there, &mut wire);

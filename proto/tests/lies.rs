@@ -3,7 +3,7 @@
 #[path = "common/dice.rs"]
 mod dice;
 
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind, Sack};
 use ayre_proto::link::{Repair, WINDOW};
 use dice::{Dice, seeds};
@@ -113,7 +113,7 @@ fn lied_to(seed: u64) -> u64 {
             }
         }
         let header = lie(&mut dice, packet, &end, now);
-        if end.on_header(&header, now, &mut wire) == Ok(Heard::Payload)
+        if end.on_header(&header, now, &mut wire) == Ok(HeaderOutcome::Payload)
             && end.on_payload(&header, now).is_ok()
         {
             believed += 1;

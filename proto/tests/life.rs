@@ -3,7 +3,7 @@
 mod two;
 
 use ayre_proto::link::answer::reset_header;
-use ayre_proto::link::end::{Drive, Heard};
+use ayre_proto::link::end::{Drive, HeaderOutcome};
 use ayre_proto::link::frame::{Channel, Flags, Header, Kind};
 use ayre_proto::link::life::{State, Why};
 use two::{DELAY, INCARNATIONS, MILLISECOND, Two};
@@ -321,11 +321,11 @@ fn a_close_is_answered() {
     assert_eq!([0, 1].map(|from| times(&two, from, Kind::Close).len()), [1, 1]);
     let again = two.sent(0, Kind::Close).expect("one");
     let repeated = Header { packet: again.packet + 1, ..again };
-    assert_eq!(two.deliver(1, &repeated), Ok(Heard::Nothing));
+    assert_eq!(two.deliver(1, &repeated), Ok(HeaderOutcome::Nothing));
     assert_eq!(times(&two, 1, Kind::Close).len(), 2, "its answer may have been lost");
     let answer = two.sent(1, Kind::Close).expect("one");
     let repeated = Header { packet: answer.packet + 1, ..answer };
-    assert_eq!(two.deliver(0, &repeated), Ok(Heard::Nothing));
+    assert_eq!(two.deliver(0, &repeated), Ok(HeaderOutcome::Nothing));
     assert_eq!(times(&two, 0, Kind::Close).len(), 1, "an answer is not answered");
 }
 
@@ -381,7 +381,7 @@ fn a_closed_link_accepts_no_frames() {
     two.hosts[0].end.close();
     two.run_until(two.now + 2 * DELAY);
     let late = Header { packet: data.packet + 9, ..data };
-    assert_eq!(two.deliver(0, &late), Ok(Heard::Nothing));
+    assert_eq!(two.deliver(0, &late), Ok(HeaderOutcome::Nothing));
     two.run_until(two.now + 10 * SILENCE);
     assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Local), "for ever");
 }

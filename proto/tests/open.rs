@@ -11,11 +11,11 @@ mod race;
 
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
-use ayre_proto::link::door::{Asker, Door, HalfOpen, Place, Unfit};
 use ayre_proto::link::frame::{Digest, Kind};
+use ayre_proto::link::half_open::{AdmitError, HalfOpen, HalfOpenTable, OpenRequest, Place};
 use ayre_proto::link::open::{FRAME_LEAST, Opener, Opening, SETUP_BYTES, SetUp, agree};
 use ayre_proto::link::race::Pace;
-use ayre_proto::link::ration::Ration;
+use ayre_proto::link::token_bucket::TokenBucket;
 use common::word;
 use dice::Dice;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn set_up(number: u16, nth: u64) -> SetUp {
         first: [0; 3].map(|_| dice.word() as u32),
         frame_max: 1472,
         number,
-        whom: 2,
+        destination: 2,
         paths: 2,
         repair: Repair::Selective,
         owner: [0; 7].map(|_| dice.word()),
@@ -45,18 +45,18 @@ fn set_up(number: u16, nth: u64) -> SetUp {
 }
 
 /// An open whose mark is its nonce, as where nothing is encrypted.
-fn asker(opener: u64, open: &SetUp, is_proved: bool) -> Asker {
-    Asker { opener, mark: open.nonce, host: 0, is_proved }
+fn asker(opener: u64, open: &SetUp, is_proved: bool) -> OpenRequest {
+    OpenRequest { opener, mark: open.nonce, host: 0, is_proved }
 }
 
-fn door(patience: u64) -> Door {
-    Door::new(patience, Ration::new(1000, 1, 0))
+fn door(timeout: u64) -> HalfOpenTable {
+    HalfOpenTable::new(timeout, TokenBucket::new(1000, 1, 0))
 }
 
-type Admitted = Result<(Place, Option<HalfOpen>), Unfit>;
+type Admitted = Result<(Place, Option<HalfOpen>), AdmitError>;
 
 /// Takes in an open that is proved.
-fn admit(door: &mut Door, opener: u64, open: &SetUp, ours: SetUp, now: u64) -> Admitted {
+fn admit(door: &mut HalfOpenTable, opener: u64, open: &SetUp, ours: SetUp, now: u64) -> Admitted {
     door.admit(asker(opener, open, true), open, ours, now)
 }
 
@@ -74,7 +74,7 @@ fn set_ups() -> impl Strategy<Value = SetUp> {
         first: halves.2,
         frame_max: limits.0,
         number: limits.1[0],
-        whom: limits.1[1],
+        destination: limits.1[1],
         paths: limits.2,
         repair: if limits.3 { Repair::GoBackN } else { Repair::Selective },
         owner: words.4,

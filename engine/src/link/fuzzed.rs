@@ -201,7 +201,7 @@ impl Attack {
         })
     }
 
-    /// A set-up in the name of somebody, of whom the script says most.
+    /// A set-up in the name of somebody, of destination the script says most.
     fn set_up(&mut self, script: &mut Script<'_>, kind: Kind) {
         let target = self.target(script);
         let asked = self.newest_open();
@@ -382,7 +382,7 @@ fn any_set_up(answers: u64, script: &mut Script<'_>) -> SetUp {
         first: [word as u32, 0, u32::MAX],
         frame_max: any(128, 1400) as u16,
         number: number as u16,
-        whom: [ANYBODY, VICTIM as u16, NEIGHBOUR as u16, 9][usize::from(which >> 1 & 3)],
+        destination: [ANYBODY, VICTIM as u16, NEIGHBOUR as u16, 9][usize::from(which >> 1 & 3)],
         paths: 1 + script.byte() % 6,
         repair: if word.is_multiple_of(2) { Repair::Selective } else { Repair::GoBackN },
         owner,

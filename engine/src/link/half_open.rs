@@ -1,11 +1,11 @@
 //! Links that a port is asked for and that are not confirmed, and what it takes to tell who asks.
-use super::handshake::{Gate, Protection};
+use super::handshake::{OpenReader, Protection};
 use super::opening::{self, Answered, Refused, Unopened};
 use crate::log::tell;
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
-use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place};
+use ayre_proto::link::half_open::{HALF_OPEN_MAX, HalfOpenTable, Place};
 use ayre_proto::link::open::SetUp;
-use ayre_proto::link::ration::{Ration, Rations};
+use ayre_proto::link::token_bucket::{TokenBucket, TokenBuckets};
 use foldhash::quality::FixedState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
@@ -13,23 +13,23 @@ use std::net::{IpAddr, SocketAddr};
 /// A cookie is good for so many nanoseconds, and for as many again.
 // spec: OPEN-21
 const EPOCH: u64 = 8_000_000_000;
-const _: () = assert!(EPOCH > Door::PATIENCE, "a cookie outlasts a half-open link");
+const _: () = assert!(EPOCH > HalfOpenTable::TIMEOUT, "a cookie outlasts a half-open link");
 
 /// Links that a port is asked for and that are not confirmed.
 #[derive(Debug)]
-pub(crate) struct HalfOpenTable {
-    pub(crate) door: Door,
+pub(crate) struct Acceptor {
+    pub(crate) table: HalfOpenTable,
     /// By place.
     answers: Vec<Option<Answered>>,
-    gate: Option<Gate>,
+    open_reader: Option<OpenReader>,
     /// Makes cookies.
     secret: hmac::Key,
     groups: FixedState,
-    pub(crate) resets: Ration,
+    pub(crate) reset_limit: TokenBucket,
     /// What is said to addresses of which nothing is known.
-    says: Rations,
+    answer_limits: TokenBuckets,
     /// What the log is told.
-    tells: Ration,
+    log_limit: TokenBucket,
     /// The ports that may not open a link now; none may where this is none.
     pub(crate) taken: Option<Vec<u16>>,
     /// Those whose link has ended, as far as the port may not have forgotten them.
@@ -38,20 +38,20 @@ pub(crate) struct HalfOpenTable {
     pub(crate) turned_away: Option<(SocketAddr, Unopened)>,
 }
 
-impl HalfOpenTable {
+impl Acceptor {
     pub(crate) fn new(protection: &Protection, seed: u64, now: u64) -> Self {
         Self {
-            door: Door::rack(now),
+            table: HalfOpenTable::rack(now),
             answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
-            gate: match protection {
-                Protection::Sealed(terms) => Some(Gate::new(terms)),
+            open_reader: match protection {
+                Protection::Sealed(terms) => Some(OpenReader::new(terms)),
                 Protection::Plain => None,
             },
             secret: hmac::Key::new(HMAC_SHA256, &crate::random::bytes::<32>()),
             groups: FixedState::with_seed(seed),
-            resets: Ration::rack(now),
-            says: Rations::rack(now),
-            tells: Ration::new(4, 1_000_000_000, now),
+            reset_limit: TokenBucket::rack(now),
+            answer_limits: TokenBuckets::rack(now),
+            log_limit: TokenBucket::new(4, 1_000_000_000, now),
             taken: None,
             gone: Vec::new(),
             turned_away: None,
@@ -68,7 +68,7 @@ impl HalfOpenTable {
     }
 
     /// The link with this port has ended.
-    pub(crate) fn on_gone(&mut self, number: u16) {
+    pub(crate) fn on_link_ended(&mut self, number: u16) {
         if !self.gone.contains(&number) {
             self.gone.push(number);
         }
@@ -79,7 +79,7 @@ impl HalfOpenTable {
     /// so now and then, and who accepts is told in the end.
     // spec: OPEN-27
     pub(crate) fn turn_away(&mut self, at: SocketAddr, why: Unopened, now: u64) {
-        if self.tells.take(now)
+        if self.log_limit.take(now)
             && let Some(error) = why.rejection(at)
         {
             tell!(WARN, "{error}");
@@ -90,7 +90,7 @@ impl HalfOpenTable {
     /// The half-open link of an open that has come before, to the bit.
     // spec: OPEN-8
     pub(crate) fn known(&self, open: &[u8]) -> Option<Place> {
-        let place = self.door.with_mark(mark(open))?;
+        let place = self.table.with_mark(mark(open))?;
         let answered = self.answers[place.index()].as_ref()?;
         (answered.open == open).then_some(place)
     }
@@ -100,8 +100,8 @@ impl HalfOpenTable {
     // spec: OPEN-8, OPEN-22
     pub(crate) fn repeats(&mut self, place: Place, to: SocketAddr, now: u64) -> bool {
         match &self.answers[place.index()] {
-            Some(answered) if answered.from == to => self.door.repeat(place, now),
-            Some(_) => self.may_say(to, now),
+            Some(answered) if answered.from == to => self.table.repeat(place, now),
+            Some(_) => self.may_answer(to, now),
             None => false,
         }
     }
@@ -110,8 +110,8 @@ impl HalfOpenTable {
     /// the name that is made of its key.
     // spec: SEAL-9, SEAL-18
     pub(crate) fn read(&self, open: &[u8]) -> Result<SetUp, Refused> {
-        let Some(gate) = &self.gate else { return Ok(SetUp::parse(open)?) };
-        let said = gate.read(open)?;
+        let Some(reader) = &self.open_reader else { return Ok(SetUp::parse(open)?) };
+        let said = reader.read(open)?;
         let set_up = SetUp::parse(&said.set_up)?;
         let named = opening::introduction(&set_up).map(|caller| caller.name);
         match said.by.is_none_or(|by| named == Some(by.name())) {
@@ -122,8 +122,8 @@ impl HalfOpenTable {
 
     /// Whether something may be said to an address of which nothing is known.
     // spec: OPEN-22
-    pub(crate) fn may_say(&mut self, to: SocketAddr, now: u64) -> bool {
-        self.says.take(self.groups.hash_one(host_of(to)), now)
+    pub(crate) fn may_answer(&mut self, to: SocketAddr, now: u64) -> bool {
+        self.answer_limits.take(self.groups.hash_one(host_of(to)), now)
     }
 
     /// What an open from this address is to repeat.
@@ -157,7 +157,7 @@ impl HalfOpenTable {
     }
 
     pub(crate) fn keep(&mut self, place: Place, answered: Answered) {
-        debug_assert!(self.door.get(place).is_some(), "an accept is of a half-open link");
+        debug_assert!(self.table.get(place).is_some(), "an accept is of a half-open link");
         self.answers[place.index()] = Some(answered);
     }
 
@@ -211,12 +211,12 @@ mod tests {
         let callee = Callee::new(called.fingerprint(), None, false);
         let called = Callee::own(called, None, false);
         let caller = Callee::own(caller, None, false);
-        let entrance = HalfOpenTable::new(&called.protection, 1, 0);
+        let acceptor = Acceptor::new(&called.protection, 1, 0);
         let open = open_in(own_name, &caller.protection, &callee);
-        assert!(entrance.read(&open).is_ok());
+        assert!(acceptor.read(&open).is_ok());
         for name in [other_name, called.name, [0, 0]] {
             let open = open_in(name, &caller.protection, &callee);
-            assert!(entrance.read(&open).is_err(), "{name:?}");
+            assert!(acceptor.read(&open).is_err(), "{name:?}");
         }
     }
 }

@@ -254,7 +254,7 @@ impl fmt::Debug for Opening {
 /// the token `psk`, which is the same for all messages under one key. A forged message costs some
 /// hashes of a few lines and a tag, whatever its sender does.
 // spec: SEAL-9
-pub(crate) struct Gate {
+pub(crate) struct OpenReader {
     chaining: Zeroizing<Hash>,
     hash: Hash,
     /// Openers say who they are.
@@ -271,7 +271,7 @@ pub(crate) struct Said {
 
 type Hash = [u8; 32];
 
-impl Gate {
+impl OpenReader {
     pub(crate) fn new(terms: &Terms) -> Self {
         let name: Hash = terms.protocol().as_bytes().try_into().expect("a name of 32 characters");
         let [chaining, mixed, _] = derive(&name, &terms.key.0);
@@ -317,9 +317,9 @@ fn open<const N: usize>(
     (&*opened).try_into().map_err(|_| Forged)
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for OpenReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").finish_non_exhaustive()
+        f.debug_struct("OpenReader").finish_non_exhaustive()
     }
 }
 
@@ -354,7 +354,7 @@ pub(crate) fn proof(key: &JobKey, nonce: u64, words: [u64; 2]) -> [u64; 2] {
     [words[0], words[1]].map(u64::from_le_bytes)
 }
 
-/// Takes message 1, which [`Gate::read`] has found to be of a holder of the key.
+/// Takes message 1, which [`OpenReader::read`] has found to be of a holder of the key.
 // spec: SEAL-8, SEAL-9
 pub(crate) fn respond(terms: &Terms, message: &[u8]) -> Result<(Vec<u8>, Answer), Forged> {
     let mut state = builder(terms).build_responder().expect("no key of the other side");

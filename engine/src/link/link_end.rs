@@ -3,10 +3,10 @@ mod lengths;
 
 pub(crate) use self::lengths::{DATAGRAM_LEAST, sealing};
 use super::carrier::{FarSide, Performer};
-use super::doubt::Doubt;
 use super::frames::{Frames, Trains, frames, with_header};
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
+use super::silence_log::SilenceLog;
 use super::ways::{Seen, Ways};
 use crate::net::crc::crc32c;
 use crate::net::datagram::{Outbox, Taps};
@@ -17,7 +17,7 @@ use crate::peer::mail::Mail;
 use crate::sync::AtomicU64;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::WINDOW;
-use ayre_proto::link::end::{End, Heard};
+use ayre_proto::link::end::{End, HeaderOutcome};
 use ayre_proto::link::frame::{Channel, Full, HEADER_BYTES, Header};
 use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
@@ -62,7 +62,7 @@ struct Line {
     keys: Option<Keys>,
     /// What sealed frames are told to, if they are written down.
     taps: Option<Taps>,
-    doubt: Doubt,
+    silence_log: SilenceLog,
 }
 
 impl LinkEnd {
@@ -83,8 +83,8 @@ impl LinkEnd {
         }
         let frames = frames((frame_max - HEADER_BYTES) & !7);
         let whole = Arc::new(AtomicU64::new(frames.whole() as u64));
-        let (ways, doubt) = (Ways::new(ways), Doubt::default());
-        let line = Line { ways, share, whole, keys, taps: None, doubt };
+        let (ways, silence_log) = (Ways::new(ways), SilenceLog::default());
+        let line = Line { ways, share, whole, keys, taps: None, silence_log };
         let (peer, mut linked) = (performer.peer, Linked::new(end, frames));
         if line.keys.is_some() {
             linked.go_in_steps();
@@ -282,8 +282,15 @@ impl LinkEnd {
         let (now, Self { linked, line, .. }) = (looks.now(), &mut *self);
         let heard =
             linked.on_header(header, looks, &mut Sending { line, outboxes: &mut *outboxes })?;
-        if heard != Heard::Foreign && !self.line.ways.is_usual(from, header.path, header.packet) {
-            self.on_other_way(from, (header, frame.len(), heard != Heard::Repeated), now, outboxes);
+        if heard != HeaderOutcome::Foreign
+            && !self.line.ways.is_usual(from, header.path, header.packet)
+        {
+            self.on_other_way(
+                from,
+                (header, frame.len(), heard != HeaderOutcome::Repeated),
+                now,
+                outboxes,
+            );
         }
         let Self { linked, lanes, performer, line, .. } = self;
         let network = &mut Sending { line, outboxes };
@@ -302,8 +309,8 @@ impl LinkEnd {
         outboxes: &mut [Outbox],
     ) {
         if self.line.ways.listens_no_more() {
-            let whom = self.line.whom();
-            self.line.doubt.end(whom);
+            let peer_address = self.line.peer_address();
+            self.line.silence_log.end(peer_address);
         }
         let Header { path, packet, echo, .. } = *header;
         let seen = Seen { path, packet, echo: echo.map(|echo| echo.stamp), len, is_new };
@@ -373,8 +380,8 @@ impl Network<Trains> for Sending<'_> {
     }
 
     fn unheard(&mut self, silent: u64) {
-        let whom = self.line.whom();
-        if self.line.doubt.tell(whom, Duration::from_nanos(silent)) {
+        let peer_address = self.line.peer_address();
+        if self.line.silence_log.tell(peer_address, Duration::from_nanos(silent)) {
             self.line.ways.listen();
         }
     }
@@ -382,7 +389,7 @@ impl Network<Trains> for Sending<'_> {
 
 impl Line {
     /// Where the other side is.
-    fn whom(&self) -> Option<SocketAddr> {
+    fn peer_address(&self) -> Option<SocketAddr> {
         self.ways.iter().next().map(|way| way.to)
     }
 

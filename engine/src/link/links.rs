@@ -8,7 +8,7 @@ mod requests;
 mod slots;
 
 use super::callee::{Callee, Names};
-use super::half_open::HalfOpenTable;
+use super::half_open::Acceptor;
 use super::handshake::Protection;
 use super::link_end::LinkEnd;
 use super::opening::{self, OpenAttempt, Request};
@@ -29,9 +29,9 @@ use crate::target::Responder;
 use crate::tuning::Rings;
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::PEERS_MAX;
-use ayre_proto::link::door::{Door, Place};
 use ayre_proto::link::end::Drive;
 use ayre_proto::link::frame::{Full, Header};
+use ayre_proto::link::half_open::{HalfOpenTable, Place};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::node::ask::Ask;
@@ -51,7 +51,7 @@ const _: () = assert!(LINKS_MAX > PEERS_MAX, "each peer may have a link, and mor
 /// For so long an acceptor waits for a link to be confirmed: one that this port has asked for, and
 /// of which nothing was heard, comes to nothing from then on.
 // spec: OPEN-26
-const NO_ANSWER: u64 = Door::PATIENCE;
+const NO_ANSWER: u64 = HalfOpenTable::TIMEOUT;
 
 /// What stands at an index.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ enum Slot {
     HalfOpen(Place),
     Open(Box<LinkEnd>),
     /// What the port has asked for has come to nothing, which it has yet to hear.
-    Vain(Box<Request>),
+    Failed(Box<Request>),
     /// Another link with the same endpoint has come instead.
     Superseded,
 }
@@ -132,7 +132,7 @@ pub(crate) struct Links {
     /// Who was heard last, and whose turn it is.
     hot: usize,
     next: usize,
-    pub(super) entrance: HalfOpenTable,
+    pub(super) acceptor: Acceptor,
     pub(super) arrived: VecDeque<Arrived>,
     pub(super) counters: WireCounters,
     /// The host is to be asked how long datagrams of some link may be.
@@ -158,7 +158,7 @@ impl Links {
     ) -> Result<Self, SetupError> {
         let page = OwnPage::new()?;
         let page_of_peers = PeerPage::new(page.file())?;
-        let entrance = HalfOpenTable::new(&identity.protection, chance.number(), now);
+        let acceptor = Acceptor::new(&identity.protection, chance.number(), now);
         Ok(Self {
             identity,
             incarnation: chance.number(),
@@ -175,7 +175,7 @@ impl Links {
             more: Vec::new(),
             hot: 0,
             next: 0,
-            entrance,
+            acceptor,
             arrived: VecDeque::new(),
             counters: WireCounters::default(),
             has_questions: false,
@@ -216,8 +216,8 @@ impl Links {
             pumped.changed |= self.serve(index, now).changed;
         }
         self.drop_unanswered(now);
-        while let Some((place, half)) = self.entrance.door.expire(now) {
-            self.entrance.take(place);
+        while let Some((place, half)) = self.acceptor.table.expire(now) {
+            self.acceptor.take(place);
             self.free(half.ours().index as usize);
         }
         pumped
@@ -279,7 +279,7 @@ impl Links {
     pub(super) fn deadline(&mut self) -> u64 {
         let links = self.slots.deadline();
         let unanswered = self.unanswered().map(|(_, by)| by).min().unwrap_or(u64::MAX);
-        links.min(self.entrance.door.deadline()).min(unanswered)
+        links.min(self.acceptor.table.deadline()).min(unanswered)
     }
 
     /// Whether what was published for this peer should go at once: nothing is under way to it, or
@@ -417,7 +417,7 @@ impl Links {
         }
         debug_assert!(self.open(peer).is_none_or(|link| link.peer == peer), "it is that peer's");
         self.held.extend(name.map(|name| (peer, name)));
-        self.entrance.gone.retain(|number| *number != peer.0);
+        self.acceptor.gone.retain(|number| *number != peer.0);
         Agreement { peer, ..connection }
     }
 
@@ -479,7 +479,7 @@ impl Links {
         mail.close(why.fault(), loss);
         self.counters.restarted += u64::from(why == Why::Restarted);
         if link.name.is_none() {
-            self.entrance.on_gone(link.peer.0);
+            self.acceptor.on_link_ended(link.peer.0);
         }
         self.retire(index, now);
         true
@@ -493,8 +493,8 @@ impl Links {
         self.free(index);
         let Some(Arrived { request: Some(request), .. }) = self.take_opened(index) else { return };
         match !was_heard && now < request.give_up {
-            true => self.ask_anew(index, *request, now),
-            false => self.put(index, Slot::Vain(request)),
+            true => self.repeat_request(index, *request, now),
+            false => self.put(index, Slot::Failed(request)),
         }
         debug_assert!(
             !matches!(self.slots[index], Slot::Open(_)),

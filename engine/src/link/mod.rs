@@ -11,9 +11,9 @@
 //!
 //! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
 //! makes progress, and the engine's thread does where there is one.
+mod attempts;
 pub(crate) mod callee;
 mod carrier;
-mod doubt;
 pub(crate) mod drive;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
@@ -31,8 +31,8 @@ mod pool;
 pub(crate) mod progress_thread;
 pub(crate) mod report;
 mod seal;
+mod silence_log;
 pub(crate) mod stats_socket;
-mod tried;
 mod ways;
 
 pub(crate) use self::callee::Callee;
@@ -44,7 +44,7 @@ pub(crate) use self::links::Arrived;
 use self::links::{Identity, Links};
 pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::opening::Unopened;
-use self::opening::{Request, Whom};
+use self::opening::{Destination, Request};
 pub use self::options::NetOptions;
 pub(crate) use self::progress_thread::ProgressThread;
 pub use self::report::{
@@ -56,13 +56,13 @@ use crate::error::{AddressAttempt, SetupError};
 use crate::mem::page::Sleeper;
 use crate::net::clock::{Clock, Deadline};
 use crate::net::datagram::{Inbox, Net};
-use crate::net::glances::Glances;
 use crate::net::interfaces;
+use crate::net::poll_schedule::PollSchedule;
 use crate::net::routes::{self, Place, Way};
 use crate::peer::agreement::Agreement;
 use ayre_proto::link::frame::{Full, PATHS_MAX};
 use ayre_proto::link::open::Opening;
-use ayre_proto::link::receive::UNSAID_MAX;
+use ayre_proto::link::receive::UNACKED_MAX;
 use ayre_proto::node::ask::Ask;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
@@ -80,7 +80,7 @@ pub(crate) struct Wire {
     places: Vec<Place>,
     /// They are paths of each link.
     are_paths: bool,
-    glances: Glances,
+    poll_schedule: PollSchedule,
     inbox: Inbox,
     links: Links,
     clock: Clock,
@@ -161,12 +161,12 @@ impl Wire {
             Place { at, prefix: found.map_or(0, |found| found.prefix) }
         };
         let places: Vec<_> = nets.iter().map(|net| place(net.local())).collect();
-        let glances = Glances::at_each(if are_paths { 1 } else { nets.len() });
+        let poll_schedule = PollSchedule::at_each(if are_paths { 1 } else { nets.len() });
         Ok(Self {
             nets,
             places,
             are_paths,
-            glances,
+            poll_schedule,
             inbox: Inbox::new(),
             links,
             clock,
@@ -212,7 +212,7 @@ impl Wire {
         let now = self.now();
         let (came, count) = self.receive(now, false);
         // What has come goes to the program at once: it may answer, and so acknowledge.
-        let is_little = count < UNSAID_MAX as usize;
+        let is_little = count < UNACKED_MAX as usize;
         self.put_off = came.from.is_some() && is_little && !self.put_off;
         if self.put_off {
             return came;
@@ -232,7 +232,7 @@ impl Wire {
 
     /// Looks after the links with all peers in the port's stead.
     // spec: WIRE-7
-    fn tend(&mut self) -> Pumped {
+    fn serve(&mut self) -> Pumped {
         let pumped = self.pump_each();
         self.has_looked(Clock::tended);
         pumped
@@ -340,8 +340,8 @@ impl Wire {
 
     /// Brings what was posted to the other sides, for so long, and leaves them.
     // spec: LINK-20
-    pub(crate) fn linger(&mut self, patience: Duration) {
-        let end = self.clock.within(patience);
+    pub(crate) fn linger(&mut self, timeout: Duration) {
+        let end = self.clock.within(timeout);
         let _waiting = self.clock.wait(Some(end));
         self.links.leave_all();
         loop {
@@ -376,34 +376,34 @@ impl Wire {
     // spec: LIFE-36
     pub(crate) fn ask_for_link(
         &mut self,
-        whom: Whom,
+        destination: Destination,
         to: &[SocketAddr],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<usize, SetupError> {
         if self.is_at_any() || to.len() > usize::from(PATHS_MAX) {
-            return self.ask_at_any(whom, to, patience);
+            return self.ask_at_any(destination, to, timeout);
         }
         let mut ways = opening::ways(self.nets.len(), to);
         // There is no way between IPv4 and IPv6.
         ways.retain(|way| self.nets[way.net].local().is_ipv4() == way.to.is_ipv4());
         if ways.is_empty() {
-            return self.ask_at_any(whom, to, patience);
+            return self.ask_at_any(destination, to, timeout);
         }
         assert!(ways.len() <= usize::from(PATHS_MAX), "each way is a path");
         let longest = self.longest(&mut ways, true)?;
-        self.ask_by((ways, false), whom, longest, patience)
+        self.ask_by((ways, false), destination, longest, timeout)
     }
 
     fn ask_by(
         &mut self,
         (ways, is_race): (Vec<Way>, bool),
-        whom: Whom,
+        destination: Destination,
         datagram_max: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<usize, SetupError> {
         let now = self.now();
-        let give_up = now.saturating_add(patience.as_nanos() as u64);
-        self.links.ask_for(Request::new(whom, (ways, is_race), datagram_max, give_up), now)
+        let give_up = now.saturating_add(timeout.as_nanos() as u64);
+        self.links.ask_for(Request::new(destination, (ways, is_race), datagram_max, give_up), now)
     }
 
     /// What the opening of a link has come to, if anything: the link, or why there is none. With
@@ -435,9 +435,9 @@ impl Wire {
     // spec: OPEN-30
     pub(crate) fn ask_at_any(
         &mut self,
-        whom: Whom,
+        destination: Destination,
         to: &[SocketAddr],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<usize, SetupError> {
         for (place, net) in self.places.iter_mut().zip(&self.nets) {
             place.at = net.local();
@@ -453,7 +453,7 @@ impl Wire {
             )));
         }
         let longest = self.longest(&mut ways, false)?;
-        self.ask_by((ways, true), whom, longest, patience)
+        self.ask_by((ways, true), destination, longest, timeout)
     }
 
     /// How long datagrams may be on all of these ways, all of which are paths; or on one of them.
@@ -484,13 +484,13 @@ impl Wire {
 
     /// Who could not be let in since this port accepts, and why.
     pub(crate) fn turned_away(&self) -> Option<(SocketAddr, Unopened)> {
-        self.links.entrance.turned_away.clone()
+        self.links.acceptor.turned_away.clone()
     }
 
     /// Ports of these numbers may not open a link while this one accepts; none may where it does
     /// not.
     pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
-        self.links.entrance.accept_all_but(taken);
+        self.links.acceptor.accept_all_but(taken);
     }
 
     /// See [`Links::adopt`].
@@ -505,18 +505,18 @@ impl Wire {
         self.check();
         debug_assert!(now >= self.pumped_at, "a clock never goes back");
         self.pumped_at = now;
-        let Self { nets, inbox, links, datagram_max, glances, has_come, .. } = self;
-        let all = glances.are_due(now, all);
+        let Self { nets, inbox, links, datagram_max, poll_schedule, has_come, .. } = self;
+        let all = poll_schedule.are_due(now, all);
         links.looks.look(now);
         for (index, net) in nets.iter_mut().enumerate() {
-            if !all && !glances.is_heard(index, now) {
+            if !all && !poll_schedule.is_active(index, now) {
                 continue;
             }
             inbox.clear();
             net.receive(inbox, now);
             if !inbox.is_empty() {
                 count += inbox.len();
-                glances.on_heard(index, now);
+                poll_schedule.on_arrival(index, now);
             }
             // Behind a lone datagram after a silence nobody has looked for others.
             is_emptied &= !inbox.is_full() && (inbox.len() != 1 || *has_come);

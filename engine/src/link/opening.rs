@@ -1,12 +1,12 @@
 //! Links that are being opened: those that this port asks for, and those that it is asked for.
 //!
-//! The machines are `proto::link::open` and `proto::link::door`. Here their set-ups are wrapped in
+//! The machines are `proto::link::open` and `proto::link::half_open`. Here their set-ups are wrapped in
 //! a handshake, unless the network is trusted, and what was wrapped is kept, so that what is
 //! repeated is the same to the bit.
+use super::attempts::AttemptLog;
 use super::callee::{Callee, Pass};
 use super::handshake::{self, Protection};
 use super::seal::{Forged, Keys};
-use super::tried::Fate;
 use crate::error::{AddressAttempt, CHECK, SetupError};
 use crate::mem::layout::LaneSizes;
 use crate::net::routes::Way;
@@ -47,13 +47,13 @@ pub(crate) struct Answered {
     pub(crate) from: SocketAddr,
 }
 
-/// What a port asks for: whom, by which ways, with datagrams of how many bytes, until when.
+/// What a port asks for: destination, by which ways, with datagrams of how many bytes, until when.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    pub(crate) whom: Whom,
+    pub(crate) destination: Destination,
     pub(crate) ways: Vec<Way>,
     /// What has come of each so far.
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) attempts: Vec<AttemptLog>,
     /// The ways are no paths of the link: each may lead to the one that is asked, and the link goes
     /// by the first that does.
     pub(crate) is_race: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Request {
 
 /// Who is asked for a link.
 #[derive(Clone, Debug)]
-pub(crate) enum Whom {
+pub(crate) enum Destination {
     /// The port of this number, or whichever is there.
     Port(Option<u16>),
     Endpoint(Box<Callee>),
@@ -71,30 +71,30 @@ pub(crate) enum Whom {
 
 impl Request {
     pub(crate) fn new(
-        whom: Whom,
+        destination: Destination,
         (ways, is_race): (Vec<Way>, bool),
         datagram_max: usize,
         give_up: u64,
     ) -> Self {
         assert!(!ways.is_empty(), "a link is asked for somewhere");
         assert!(is_race || ways.len() <= usize::from(PATHS_MAX), "each way is a path");
-        let fates = vec![Fate::default(); ways.len()];
-        Self { whom, ways, fates, is_race, datagram_max, give_up }
+        let attempts = vec![AttemptLog::default(); ways.len()];
+        Self { destination, ways, attempts, is_race, datagram_max, give_up }
     }
 
     /// The endpoint that is called, if it is one.
     pub(crate) fn callee(&self) -> Option<&Callee> {
-        match &self.whom {
-            Whom::Endpoint(callee) => Some(callee),
-            Whom::Port(_) => None,
+        match &self.destination {
+            Destination::Endpoint(callee) => Some(callee),
+            Destination::Port(_) => None,
         }
     }
 
     /// What the set-up says of the number.
     // spec: OPEN-20
     pub(crate) fn number(&self) -> u16 {
-        match self.whom {
-            Whom::Port(Some(number)) => number,
+        match self.destination {
+            Destination::Port(Some(number)) => number,
             _ => ANYBODY,
         }
     }
@@ -114,15 +114,15 @@ impl Request {
     }
 
     /// What has come of the way by which something has come.
-    fn fate_of(&mut self, from: Way) -> Option<&mut Fate> {
+    fn attempt_of(&mut self, from: Way) -> Option<&mut AttemptLog> {
         let place = self.ways.iter().position(|way| *way == from)?;
-        self.fates.get_mut(place)
+        self.attempts.get_mut(place)
     }
 
     /// An accept has come.
     // spec: OPEN-32
     pub(crate) fn answered(&mut self, from: Way) {
-        self.fate_of(from).into_iter().for_each(Fate::answered);
+        self.attempt_of(from).into_iter().for_each(AttemptLog::answered);
     }
 
     /// Where the paths of the link lead, of which there are so many; an accept has come from there.
@@ -195,10 +195,10 @@ impl OpenAttempt {
         let digest = Digest::of(&self.message, crate::net::crc::crc32c);
         let header = self.opener.on_time(now, digest)?;
         let index = if self.request.is_race { self.opener.way() } else { usize::from(header.path) };
-        let Request { ways, fates, .. } = &mut self.request;
+        let Request { ways, attempts, .. } = &mut self.request;
         let index = index % ways.len();
-        debug_assert_eq!(fates.len(), ways.len(), "each way has its fate");
-        fates[index].ask(now);
+        debug_assert_eq!(attempts.len(), ways.len(), "each way has its attempt");
+        attempts[index].ask(now);
         Some((ways[index], header, &self.message))
     }
 
@@ -229,7 +229,7 @@ impl OpenAttempt {
         };
         match answer {
             Answer::Refused(why) => {
-                self.request.fate_of(from).into_iter().for_each(|fate| fate.refused(why));
+                self.request.attempt_of(from).into_iter().for_each(|attempt| attempt.refused(why));
             }
             Answer::Again(_) if trust != Trust::Nobody => self.request.answered(from),
             Answer::Again(_) => {}
@@ -396,7 +396,7 @@ pub(crate) fn wrap_accept(
     Ok(Answered { message, keys, open: open.to_vec(), from })
 }
 
-/// What an endpoint says of itself in a set-up, and in an open of whom it calls.
+/// What an endpoint says of itself in a set-up, and in an open of destination it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Introduction {
     pub(crate) name: Name,
@@ -505,7 +505,7 @@ pub(crate) fn sample(ring: u32, introduction: Introduction) -> SetUp {
         first: [0; 3],
         frame_max: 1472,
         number: NO_NUMBER,
-        whom: ANYBODY,
+        destination: ANYBODY,
         paths: 1,
         repair: ayre_proto::link::Repair::Selective,
         owner: owner_words(LaneSizes::carried_endpoint(ring), Some(introduction)),

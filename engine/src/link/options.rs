@@ -328,7 +328,7 @@ impl NetOptions {
             Clock::Simulated(seat) => Box::new(seat.bind(at).map_err(failed)?),
             Clock::System(..) => match self.ethernet {
                 Ethernet::Never => Box::new(Udp::bind(at).map_err(failed)?),
-                Ethernet::IfAllowed => Box::new(Packet::beside(at).map_err(failed)?),
+                Ethernet::IfAllowed => Box::new(Packet::bind_optional(at).map_err(failed)?),
                 Ethernet::Required => Box::new(Packet::bind(at).map_err(failed)?),
             },
         };

@@ -5,7 +5,7 @@ use super::stats_socket::StatsSocket;
 use super::{Pumped, Wire, lock};
 use crate::error::SetupError;
 use crate::mem::page::{OwnPage, Sleeper};
-use crate::net::simulation::{Seat, Tend};
+use crate::net::simulation::{Seat, Serve};
 use crate::sync::{AtomicBool, Ordering};
 use crate::sys::bell::Bell;
 use crate::sys::descriptor::wait_at;
@@ -48,11 +48,11 @@ pub(crate) struct Serviced {
     pub(crate) own_bell: Arc<Bell>,
 }
 
-impl Tend for Serviced {
-    fn tend(&self) {
+impl Serve for Serviced {
+    fn serve(&self) {
         let pumped = match self.wire.get().map(Mutex::try_lock) {
-            Some(Ok(mut wire)) => wire.tend(),
-            Some(Err(TryLockError::Poisoned(wire))) => wire.into_inner().tend(),
+            Some(Ok(mut wire)) => wire.serve(),
+            Some(Err(TryLockError::Poisoned(wire))) => wire.into_inner().serve(),
             Some(Err(TryLockError::WouldBlock)) | None => return,
         };
         self.tell(pumped);
@@ -74,7 +74,7 @@ impl Serviced {
 
 /// What a keeper's thread needs of the port.
 pub(crate) struct Kept {
-    pub(crate) tended: Serviced,
+    pub(crate) served: Serviced,
     pub(crate) owner: Owner,
     /// Where others look at the links, if there is a place for it.
     pub(crate) window: Option<StatsSocket>,
@@ -97,8 +97,8 @@ impl ProgressThread {
 
     /// Whoever looks at the simulation where this seat is.
     // spec: NET-10
-    pub(crate) fn of_seat(seat: &Arc<Seat>, tended: Serviced) -> Self {
-        seat.tend(Arc::new(tended));
+    pub(crate) fn of_seat(seat: &Arc<Seat>, served: Serviced) -> Self {
+        seat.serve(Arc::new(served));
         Self::Simulation(seat.clone())
     }
 
@@ -115,7 +115,7 @@ impl ProgressThread {
                     debug_assert!(false, "the keeper's thread panicked");
                 }
             }
-            Self::Simulation(seat) => seat.tend_no_more(),
+            Self::Simulation(seat) => seat.serve_no_more(),
         }
     }
 }
@@ -127,9 +127,9 @@ impl Kept {
                 Woken::ByTime => {}
                 Woken::Stopped | Woken::Lost => return,
             }
-            let Some(wire) = self.tended.wire.get() else { continue };
+            let Some(wire) = self.served.wire.get() else { continue };
             let pumped = lock(wire).pump_if_idle(interval);
-            self.tended.tell(pumped);
+            self.served.tell(pumped);
             if let Some(window) = &mut self.window {
                 window.serve(|| self.owner.report(wire));
             }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const BACKLOG: i32 = 16;
 /// A visitor who has not taken everything by then is sent away.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Names that are tried: processes of several containers may share a folder and have one number.
 const NAMES_MAX: u64 = 16;
 
@@ -102,7 +102,7 @@ impl StatsSocket {
             return None;
         }
         let text = serde_json::to_vec(&report()).ok()?;
-        Some(StatsClient { socket, text, told: 0, until: clock::now() + PATIENCE })
+        Some(StatsClient { socket, text, told: 0, until: clock::now() + TIMEOUT })
     }
 }
 

@@ -72,8 +72,8 @@ fn sixth(address: IpAddr) -> Ipv6Addr {
 #[derive(Debug)]
 pub(crate) struct Packet {
     udp: Udp,
-    beside: Beside,
-    ears: Reachability,
+    packet_socket: PacketSocket,
+    reachability: Reachability,
     /// Can be read when either socket can.
     epoll: Descriptor,
     /// What came last came as a frame.
@@ -92,7 +92,7 @@ pub(crate) struct Packet {
 
 /// The packet socket.
 #[derive(Debug)]
-enum Beside {
+enum PacketSocket {
     /// There will be one, if there can be, when a short datagram is first sent after one has come:
     /// to an address that leads nowhere, frames are of no use either.
     Later {
@@ -104,20 +104,20 @@ enum Beside {
 }
 
 impl Packet {
-    /// Opens a UDP port at an address, beside which there may be frames; port 0 has the system
+    /// Opens a UDP port at an address, packet_socket which there may be frames; port 0 has the system
     /// choose one.
     ///
     /// # Errors
     /// As [`Udp::bind`].
-    pub(crate) fn beside(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind_optional(address: SocketAddr) -> io::Result<Self> {
         let udp = Udp::bind(address)?;
         // Nothing is faster than the loopback interface there.
-        let beside = if address.ip().is_loopback() {
-            Beside::Never
+        let packet_socket = if address.ip().is_loopback() {
+            PacketSocket::Never
         } else {
-            Beside::Later { has_come: false }
+            PacketSocket::Later { has_come: false }
         };
-        Self::with(udp, beside)
+        Self::with(udp, packet_socket)
     }
 
     /// The same, where there must be frames.
@@ -128,18 +128,18 @@ impl Packet {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let udp = Udp::bind(address)?;
         let frames = Frames::open(udp.local())?;
-        let mut packet = Self::with(udp, Beside::Never)?;
+        let mut packet = Self::with(udp, PacketSocket::Never)?;
         packet.open(frames)?;
         Ok(packet)
     }
 
-    fn with(udp: Udp, beside: Beside) -> io::Result<Self> {
+    fn with(udp: Udp, packet_socket: PacketSocket) -> io::Result<Self> {
         let epoll = descriptor::epoll()?;
         epoll::add(&epoll, udp.as_fd(), EventData::new_u64(0), EventFlags::IN)?;
         Ok(Self {
             udp,
-            beside,
-            ears: Reachability::default(),
+            packet_socket,
+            reachability: Reachability::default(),
             epoll,
             by_frame: false,
             looked_at: 0,
@@ -157,22 +157,23 @@ impl Packet {
     }
 
     fn has_frames(&self) -> bool {
-        matches!(self.beside, Beside::Open(_))
+        matches!(self.packet_socket, PacketSocket::Open(_))
     }
 
     fn open(&mut self, frames: Frames) -> io::Result<()> {
         assert!(!self.has_frames(), "there is one packet socket at a time");
         epoll::add(&self.epoll, &frames.socket, EventData::new_u64(0), EventFlags::IN)?;
-        self.beside = Beside::Open(Box::new(frames));
+        self.packet_socket = PacketSocket::Open(Box::new(frames));
         Ok(())
     }
 
     /// Frames have the address in them, and go by the interface that had it.
     // spec: NET-16
     #[cold]
-    fn begin_anew(&mut self) {
+    fn reset_frames(&mut self) {
         assert!(self.has_frames(), "only frames have the address in them");
-        (self.beside, self.ears) = (Beside::Later { has_come: false }, Reachability::default());
+        (self.packet_socket, self.reachability) =
+            (PacketSocket::Later { has_come: false }, Reachability::default());
         self.by_frame = false;
     }
 
@@ -180,7 +181,7 @@ impl Packet {
     /// there are many, as the system shows each frame to each of them.
     #[cold]
     fn try_to_open(&mut self) {
-        self.beside = Beside::Never;
+        self.packet_socket = PacketSocket::Never;
         if frames::sockets_here() < SOCKETS_MAX
             && let Ok(frames) = Frames::open(self.udp.local())
         {
@@ -193,8 +194,8 @@ impl Packet {
         let macs = self.macs(outbox, now);
         debug_assert!(macs.len() <= outbox.len(), "each MAC is of a datagram");
         debug_assert!(macs.is_empty() || self.has_frames(), "frames go by a packet socket");
-        match &mut self.beside {
-            Beside::Open(frames) if !macs.is_empty() => match frames.send(outbox, &macs) {
+        match &mut self.packet_socket {
+            PacketSocket::Open(frames) if !macs.is_empty() => match frames.send(outbox, &macs) {
                 Fate::Gone => true,
                 Fate::Full => false,
                 Fate::TooLong => self.send_too_long(outbox),
@@ -208,9 +209,9 @@ impl Packet {
     #[cold]
     fn send_too_long(&mut self, outbox: &mut Outbox) -> bool {
         if let Some((to, bytes)) = outbox.iter().next()
-            && let Beside::Open(frames) = &mut self.beside
+            && let PacketSocket::Open(frames) = &mut self.packet_socket
         {
-            self.ears.shorten(to, frames.longest(to).min(bytes.len() - 1));
+            self.reachability.shorten(to, frames.longest(to).min(bytes.len() - 1));
         }
         self.udp.send_front(outbox).is_ok()
     }
@@ -223,23 +224,26 @@ impl Packet {
         if train.count >= TRAIN_MIN {
             return none;
         }
-        if let Beside::Later { has_come: true } = self.beside {
+        if let PacketSocket::Later { has_come: true } = self.packet_socket {
             self.try_to_open();
         }
-        let Beside::Open(frames) = &mut self.beside else { return none };
+        let PacketSocket::Open(frames) = &mut self.packet_socket else { return none };
         if !frames.is_near(train.to.ip()) {
             return none;
         }
-        if let Some(question) = self.ears.question(train.to, now, || frames.longest(train.to)) {
-            let is_deaf = question.1.is_none() && self.ears.has_gone_deaf(train.to, now);
-            if is_deaf && !frames.is_at_home(now) {
-                self.begin_anew();
+        if let Some(question) =
+            self.reachability.question(train.to, now, || frames.longest(train.to))
+        {
+            let is_lost =
+                question.1.is_none() && self.reachability.is_no_longer_reachable(train.to, now);
+            if is_lost && !frames.is_at_home(now) {
+                self.reset_frames();
                 return none;
             }
             frames.ask(train.to, question);
         }
         let alone = outbox.iter().take(train.count.max(outbox.alone()).min(BATCH_MAX));
-        alone.map_while(|(to, bytes)| self.ears.mac(to, bytes.len(), now)).collect()
+        alone.map_while(|(to, bytes)| self.reachability.mac(to, bytes.len(), now)).collect()
     }
 
     fn receive_udp(&mut self, inbox: &mut Inbox, now: u64) {
@@ -251,7 +255,7 @@ impl Packet {
         let before = inbox.len();
         self.udp.receive(inbox, now);
         debug_assert!(inbox.len() >= before, "what was there stays");
-        if let Beside::Later { has_come } = &mut self.beside {
+        if let PacketSocket::Later { has_come } = &mut self.packet_socket {
             *has_come |= inbox.len() > before;
         }
         if !self.has_frames() {
@@ -259,12 +263,12 @@ impl Packet {
         }
         if inbox.len() - before >= STREAM_MIN {
             // Nearly always all of it is from one port.
-            self.ears.on_stream(inbox.get(before).0, now);
+            self.reachability.on_stream(inbox.get(before).0, now);
         }
         for index in (before..inbox.len()).rev() {
             let (from, datagram) = inbox.get(index);
             if let Some(answer) = read_answer(datagram)
-                && self.ears.on_answer(from, answer, now)
+                && self.reachability.on_answer(from, answer, now)
             {
                 inbox.remove(index);
             }
@@ -277,20 +281,20 @@ impl Packet {
     }
 
     fn receive_frames(&mut self, inbox: &mut Inbox, now: u64) {
-        let Beside::Open(frames) = &mut self.beside else { return };
+        let PacketSocket::Open(frames) = &mut self.packet_socket else { return };
         // No more than wait at a time: frames that are of no use could go on for ever.
         for _ in 0..SLOTS {
-            match frames.receive_one(inbox, |from, mac| self.ears.takes(from, mac, now)) {
+            match frames.receive_one(inbox, |from, mac| self.reachability.accepts(from, mac, now)) {
                 Look::Datagram => self.by_frame = true,
                 Look::Question(from, number) => {
                     if is_within_bounds(&mut self.answers, now) {
                         if !frames.is_at_home(now) {
-                            return self.begin_anew();
+                            return self.reset_frames();
                         }
                         if !self.udp.say(from, &answer(number, frames.mac())) {
                             return self.check_address(from);
                         }
-                        self.ears.on_told(from, now, || frames.longest(from));
+                        self.reachability.on_question(from, now, || frames.longest(from));
                     }
                 }
                 Look::Foreign => {}
@@ -344,7 +348,7 @@ impl Net for Packet {
         let before = self.udp.local();
         self.udp.check_address(to);
         if self.udp.local() != before && self.has_frames() {
-            self.begin_anew();
+            self.reset_frames();
         }
     }
 
@@ -353,8 +357,8 @@ impl Net for Packet {
     }
 
     fn counters(&self) -> NetCounters {
-        match &self.beside {
-            Beside::Open(frames) => self.udp.counters().and(frames.counters()),
+        match &self.packet_socket {
+            PacketSocket::Open(frames) => self.udp.counters().and(frames.counters()),
             _ => self.udp.counters(),
         }
     }

@@ -110,9 +110,9 @@ impl fmt::Debug for Simulation {
 }
 
 /// What others look after, in the place of a port's program that does not.
-pub(crate) trait Tend: fmt::Debug + Send + Sync {
+pub(crate) trait Serve: fmt::Debug + Send + Sync {
     /// Looks, unless somebody does just now.
-    fn tend(&self);
+    fn serve(&self);
 
     /// Whether the port sleeps, and so will look when it is woken.
     fn is_asleep(&self) -> bool;
@@ -178,7 +178,7 @@ impl Seat {
             field.clear_alarm(self.number);
             if goes_on { Vec::new() } else { field.neglected() }
         };
-        neglected.iter().for_each(|tended| tended.tend());
+        neglected.iter().for_each(|server| server.serve());
     }
 
     /// Somebody else has looked for the port.
@@ -192,15 +192,15 @@ impl Seat {
     }
 
     /// From here on others may look for the port.
-    pub(crate) fn tend(&self, tended: Arc<dyn Tend>) {
-        self.world.field().tend(self.number, Some(tended));
+    pub(crate) fn serve(&self, server: Arc<dyn Serve>) {
+        self.world.field().serve(self.number, Some(server));
     }
 
     /// From here on nobody else does.
-    pub(crate) fn tend_no_more(&self) {
-        let tended = self.world.field().tend(self.number, None);
+    pub(crate) fn serve_no_more(&self) {
+        let server = self.world.field().serve(self.number, None);
         // Outside the lock, which the wire takes that may go with it.
-        drop(tended);
+        drop(server);
     }
 
     /// Takes an address; port 0 has a free one chosen.

@@ -8,7 +8,7 @@ use crate::link::callee::Callee;
 use crate::link::drive::drive;
 use crate::link::link_end::DATAGRAM_LEAST;
 use crate::link::links::{Arrived, Identity};
-use crate::link::opening::{NO_NUMBER, Unopened, Whom};
+use crate::link::opening::{Destination, NO_NUMBER, Unopened};
 use crate::link::options::{Kind, NetOptions};
 use crate::link::progress_thread::{Kept, ProgressThread, Serviced};
 use crate::link::report::Owner;
@@ -108,16 +108,16 @@ impl Port {
         clock: &Clock,
         interval: Duration,
     ) -> Result<ProgressThread, SetupError> {
-        let tended = Serviced {
+        let served = Serviced {
             wire: self.remote.shared().clone(),
             page: self.page.clone(),
             own_bell: self.sleep.bell().clone(),
         };
         if let Clock::Simulated(seat) = clock {
-            return Ok(ProgressThread::of_seat(seat, tended));
+            return Ok(ProgressThread::of_seat(seat, served));
         }
         let kept = Kept {
-            tended,
+            served,
             owner: Owner::this(self.id),
             // An endpoint leaves no files behind, whichever way it ends.
             window: match self.config.name {
@@ -168,8 +168,8 @@ impl Port {
         let timeout = self.config.setup_timeout;
         let mut wire = self.remote.opened()?;
         let index = match is_any {
-            true => wire.ask_at_any(Whom::Port(whom), to, timeout)?,
-            false => wire.ask_for_link(Whom::Port(whom), to, timeout)?,
+            true => wire.ask_at_any(Destination::Port(whom), to, timeout)?,
+            false => wire.ask_for_link(Destination::Port(whom), to, timeout)?,
         };
         Ok(BegunLink { index, to: to.to_vec() })
     }

@@ -4,7 +4,7 @@ use super::attach::BegunLink;
 use crate::error::{AddressAttempt, SetupError};
 use crate::link::callee::Callee;
 use crate::link::links::Arrived;
-use crate::link::opening::{Unopened, Whom};
+use crate::link::opening::{Destination, Unopened};
 use crate::link::options::NetOptions;
 use crate::net::alarm::Alarm;
 use crate::net::clock::Deadline;
@@ -51,7 +51,7 @@ impl Port {
         callee: &Callee,
         at: &[SocketAddr],
     ) -> Result<BegunLink, SetupError> {
-        let whom = Whom::Endpoint(Box::new(callee.clone()));
+        let whom = Destination::Endpoint(Box::new(callee.clone()));
         let timeout = self.config.setup_timeout;
         let index = self.remote.opened()?.ask_at_any(whom, at, timeout)?;
         self.remote.begin_use();

@@ -76,7 +76,7 @@ pub(crate) fn set_up(number: u16, nonce: u64) -> SetUp {
         first: [5, u32::MAX, 1 << 31],
         frame_max: 9000,
         number,
-        whom: 0,
+        destination: 0,
         paths: 1,
         repair: Repair::Selective,
         owner: owner_words(),

@@ -13,10 +13,10 @@
 //! The owner keeps the payloads: of frames that it sends until they have arrived, and of frames
 //! that came until its program has taken them. A header is acted on before the payload is checked;
 //! a payload that turns out to be damaged counts as lost.
+mod ack_effects;
 mod headers;
-mod hear;
 mod repair;
-mod say;
+mod transmit;
 
 use self::repair::Stall;
 use super::congestion::{self, Delay, Swift};
@@ -41,7 +41,7 @@ use alloc::boxed::Box;
 pub struct Agreement {
     /// The other side's index of the link, and ours.
     pub to: u32,
-    /// Of the other side's port: one that was started anew has another.
+    /// Of the other side's port: one that was started restarted_as has another.
     pub incarnation: u64,
     /// Our index of the link.
     pub own: u32,
@@ -71,7 +71,7 @@ pub struct Drive {
     /// Life and death of the link.
     pub life: life::Config,
     /// Nanoseconds for which what has arrived may go untold.
-    pub patience: u64,
+    pub max_ack_delay: u64,
 }
 
 impl Drive {
@@ -81,7 +81,7 @@ impl Drive {
         congestion: congestion::Config::RACK,
         paths: paths::Config::RACK,
         life: life::Config::RACK,
-        patience: 20_000,
+        max_ack_delay: 20_000,
     };
 }
 
@@ -118,7 +118,7 @@ pub enum Part {
 
 /// What a header was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum HeaderOutcome {
     /// Its payload is wanted: it is checked, and then [`End::on_payload`] is told.
     Payload,
     /// Its payload is a piece: it is checked, and then [`End::on_piece`] is told.
@@ -195,7 +195,7 @@ struct Newest {
 #[derive(Clone, Debug)]
 pub struct End {
     agreed: Agreement,
-    patience: u64,
+    max_ack_delay: u64,
     /// Not in the value itself, which moves over the stack of whoever makes a link.
     lanes: Box<[Lane; CHANNELS]>,
     rtt: Rtt,
@@ -221,7 +221,7 @@ pub struct End {
     attempts: u64,
     /// Another incarnation that has asked for a link in the other side's name, and since when that
     /// one is waited for.
-    anew: Option<(u64, u64)>,
+    restarted_as: Option<(u64, u64)>,
     resync: Resync,
     /// The channel whose sack is told next.
     turn: usize,
@@ -247,7 +247,7 @@ impl End {
         }
         Self {
             agreed,
-            patience: drive.patience,
+            max_ack_delay: drive.max_ack_delay,
             lanes: heap::array(lane),
             rtt: Rtt::new(drive.timeout),
             delay: None,
@@ -264,7 +264,7 @@ impl End {
             reminder: Reminder::new(),
             life: Life::new(drive.life, now),
             attempts: drive.timeout.ceiling.saturating_mul(2).max(drive.life.silence),
-            anew: None,
+            restarted_as: None,
             resync: Resync::new(drive.life.quick()),
             turn: 0,
             counters: Counters::default(),
@@ -384,7 +384,7 @@ impl End {
     }
 
     /// Somebody asks for a link in the other side's name: whether he has to wait, because the other
-    /// side may be one of before it was started anew. If so this end looks whether it is still
+    /// side may be one of before it was started restarted_as. If so this end looks whether it is still
     /// there, and gives up sooner where the open `is_believed`; if it was heard since, that is not
     /// so. An open can be recorded and sent again, so that it ends nothing by itself.
     // spec: LINK-25
@@ -392,18 +392,18 @@ impl End {
         if incarnation == self.agreed.incarnation || !self.life.is_open() {
             return false;
         }
-        let asked = self.anew.filter(|(asked, _)| *asked == incarnation);
+        let asked = self.restarted_as.filter(|(asked, _)| *asked == incarnation);
         if let Some((_, at)) = asked.filter(|(_, at)| self.life.heard_at() > *at) {
             // That it was there holds for a while.
             if now < at.saturating_add(self.life.interval()) {
                 return false;
             }
-            self.anew = None;
+            self.restarted_as = None;
         }
-        if asked.is_none() || self.anew.is_none() {
-            self.anew = Some((incarnation, now));
+        if asked.is_none() || self.restarted_as.is_none() {
+            self.restarted_as = Some((incarnation, now));
         }
-        self.life.on_anew(is_believed, now);
+        self.life.on_restart(is_believed, now);
         true
     }
 
@@ -463,7 +463,7 @@ impl End {
         }
         self.ask_resync(now, fx);
         self.find_late(now);
-        self.look_for_lengths(now, fx);
+        self.send_length_probes(now, fx);
         if !self.repair(now, fx) {
             return;
         }
@@ -472,8 +472,8 @@ impl End {
         while let Some(path) = self.paths.probe_due(now) {
             self.transmit_empty(PROBE, path, now, fx);
         }
-        if self.must_say(now) {
-            self.tell(NOTHING, now, fx);
+        if self.must_ack(now) {
+            self.transmit_chosen(NOTHING, now, fx);
         }
         self.check();
     }
@@ -495,7 +495,7 @@ impl End {
             let asks = lane.wants && lane.out.in_flight() == 0;
             let ask = asks.then(|| self.asked_at.map_or(now, |at| at.saturating_add(timeout)));
             let resend = lane.out.lost().and(pace);
-            let say = lane.inward.say_by(self.patience);
+            let say = lane.inward.ack_due(self.max_ack_delay);
             [lane.out.deadline(wait), say, ask, resend].into_iter().flatten()
         });
         let is_early = self.lanes.iter().any(|lane| lane.is_early);

@@ -17,7 +17,7 @@
 //! that. After the *dead time* it is given up.
 //!
 //! A reset is not believed, because an end cannot know who has sent it: it is a reason to look
-//! more closely. The same goes for an open of the other side, started anew, and for an end that has
+//! more closely. The same goes for an open of the other side, started is_restart, and for an end that has
 //! heard nothing yet: it opens, and the other side has no link before it hears of it. That its port
 //! is closed, anybody can say as well: it counts only while the other side itself says nothing.
 
@@ -80,7 +80,7 @@ pub enum Why {
     NoData,
     /// The other side seems to know nothing of it any more, and was silent.
     Reset,
-    /// The other side was started anew, and asks for another link.
+    /// The other side was started is_restart, and asks for another link.
     Restarted,
 }
 
@@ -119,7 +119,7 @@ struct Look {
     /// Something was the reason that is believed as far as a reset is.
     hinted: bool,
     /// Another incarnation has asked for a link.
-    anew: bool,
+    is_restart: bool,
 }
 
 /// The life of one end.
@@ -149,7 +149,7 @@ impl Life {
     pub(super) const fn new(config: Config, now: u64) -> Self {
         assert!(config.silence >= 32 && config.closes > 0, "there is time, and something to say");
         assert!(config.dead_after >= config.silence, "who is dead is not heard");
-        let look = Some(Look { since: now, hinted: false, anew: false });
+        let look = Some(Look { since: now, hinted: false, is_restart: false });
         let (state, told_at, told) = (State::Open, None, 0);
         Self { config, state, heard_at: now, look, told_at, told, refusals: 0, held_up: 0 }
     }
@@ -226,20 +226,21 @@ impl Life {
     }
 
     fn look_closely(&mut self, now: u64) {
-        let anew = self.look.is_some_and(|look| look.anew);
+        let is_restart = self.look.is_some_and(|look| look.is_restart);
         if self.look.is_none_or(|look| !look.hinted) {
-            self.look = Some(Look { since: now, hinted: true, anew });
+            self.look = Some(Look { since: now, hinted: true, is_restart });
         }
     }
 
     /// Another incarnation of the other side has asked for a link. Where that is not believed, it
     /// may say why the link has ended, but not that it ends.
     // spec: LINK-25
-    pub(super) fn on_anew(&mut self, is_believed: bool, now: u64) {
+    pub(super) fn on_restart(&mut self, is_believed: bool, now: u64) {
         if is_believed {
             self.look_closely(now);
         }
-        self.look.get_or_insert(Look { since: now, hinted: false, anew: true }).anew = true;
+        self.look.get_or_insert(Look { since: now, hinted: false, is_restart: true }).is_restart =
+            true;
     }
 
     /// This side leaves.
@@ -274,7 +275,7 @@ impl Life {
         match self.state {
             State::Open if now >= self.dies_at() => {
                 self.state = State::Closed(match self.look {
-                    Some(Look { anew: true, .. }) => Why::Restarted,
+                    Some(Look { is_restart: true, .. }) => Why::Restarted,
                     Some(Look { hinted: true, .. }) => Why::Reset,
                     _ if self.refusals >= REFUSALS => Why::PortClosed,
                     _ => Why::Silent,
@@ -338,7 +339,7 @@ impl Life {
         let looked = |look: Look| look.since.saturating_add(self.config.interval());
         match self.look {
             Some(look) if look.hinted => self.after(dead_after).min(looked(look)),
-            Some(look) if look.anew => self.after(silence).max(looked(look)),
+            Some(look) if look.is_restart => self.after(silence).max(looked(look)),
             _ if self.refusals >= REFUSALS => self.after(silence),
             _ => self.after(dead_after),
         }

@@ -38,9 +38,9 @@
 pub mod answer;
 pub mod assembly;
 pub mod congestion;
-pub mod door;
 pub mod end;
 pub mod frame;
+pub mod half_open;
 pub mod life;
 pub mod looks;
 pub mod open;
@@ -48,13 +48,13 @@ pub mod path_mtu;
 pub mod paths;
 pub mod pieces;
 pub mod race;
-pub mod ration;
 pub mod receive;
 mod reminder;
 pub mod replay;
 mod resync;
 pub mod rtt;
 pub mod send;
+pub mod token_bucket;
 
 /// Frames of one channel that are under way at a time; what a [`receive::Receiver`] can put in
 /// order, and what an acknowledgement can tell apart.

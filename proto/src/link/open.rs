@@ -3,7 +3,7 @@
 //! ```text
 //!   opener                                                   acceptor
 //!     | open: SetUp, with a nonce of this attempt              |
-//!     |------------------------------------------------------->| a half-open link: Door
+//!     |------------------------------------------------------->| a half-open link: HalfOpenTable
 //!     |             accept: SetUp that answers that nonce      |
 //!     |<-------------------------------------------------------|
 //!     | a data frame or a probe, with the token of the accept  |
@@ -31,7 +31,7 @@
 //!  word 4  | index 32                     | generation 32                      |
 //!  word 5  | first of channel 1, 32       | first of channel 0, 32             |
 //!  word 6  | number       | longest frame | first of channel 2, 32             |
-//!  word 7  | 0                             | whom 16       | repair  |  paths  |
+//!  word 7  | 0                             | destination 16       | repair  |  paths  |
 //!  word 8  | seven words of the owner's                                        |
 //!  word 15 | cookie 64                                                         |
 //!          +-------------------------------------------------------------------+
@@ -89,7 +89,7 @@ pub struct SetUp {
     /// Number of the port.
     pub number: u16,
     /// Number of the port that is meant, or [`ANYBODY`].
-    pub whom: u16,
+    pub destination: u16,
     /// How many paths this side can use.
     pub paths: u8,
     /// How this side would have what was lost sent again.
@@ -126,7 +126,7 @@ impl SetUp {
         words[4] = u64::from(self.generation) | u64::from(self.index) << 32;
         words[5] = first0 | first1 << 32;
         words[6] = first2 | u64::from(self.frame_max) << 32 | u64::from(self.number) << 48;
-        words[7] = u64::from(self.paths) | repair << 8 | u64::from(self.whom) << 16;
+        words[7] = u64::from(self.paths) | repair << 8 | u64::from(self.destination) << 16;
         words[OWNER..COOKIE].copy_from_slice(&self.owner);
         words[COOKIE] = self.cookie;
         words
@@ -156,7 +156,7 @@ impl SetUp {
             first: [words[5] as u32, (words[5] >> 32) as u32, words[6] as u32],
             frame_max: (words[6] >> 32) as u16,
             number: (words[6] >> 48) as u16,
-            whom: (words[7] >> 16) as u16,
+            destination: (words[7] >> 16) as u16,
             paths: words[7] as u8,
             repair,
             owner: array::from_fn(|index| words[OWNER + index]),
@@ -175,7 +175,7 @@ impl SetUp {
     // spec: OPEN-4
     pub fn answering(self, open: &Self) -> Self {
         let generation = self.generation.max(open.generation);
-        Self { answers: open.nonce, generation, whom: open.number, cookie: 0, ..self }
+        Self { answers: open.nonce, generation, destination: open.number, cookie: 0, ..self }
     }
 
     /// The header of the n-th frame that carries this open, counted from 1, on one of its paths in
@@ -382,7 +382,7 @@ impl Opener {
         &mut self,
         theirs: &SetUp,
     ) -> Result<Option<(Agreement, AgreedLimits)>, Malformed> {
-        let is_meant = [ANYBODY, theirs.number].contains(&self.ours.whom);
+        let is_meant = [ANYBODY, theirs.number].contains(&self.ours.destination);
         if self.state != Opening::Asking || theirs.answers != self.ours.nonce || !is_meant {
             return Ok(None);
         }

@@ -113,10 +113,10 @@ pub struct Lengths {
     all: u16,
     count: u8,
     /// Bit by path: long frames are lost there, whether the host is to be asked about it, and
-    /// whether the limit has fallen.
+    /// whether the limit has lowered.
     doubted: u8,
     asks_host: u8,
-    fallen: u8,
+    lowered: u8,
     /// When a frame is to be sent for the sake of its length.
     due: u64,
     number: u32,
@@ -141,7 +141,7 @@ impl Lengths {
             count: PATHS as u8,
             doubted: 0,
             asks_host: 0,
-            fallen: 0,
+            lowered: 0,
             due: u64::MAX,
             number: 0,
         }
@@ -161,7 +161,7 @@ impl Lengths {
 
     /// What holds between two steps, whatever is answered, and by whom.
     fn check(&self) {
-        debug_assert!((self.doubted | self.fallen) >> PATHS == 0, "only paths are doubted");
+        debug_assert!((self.doubted | self.lowered) >> PATHS == 0, "only paths are doubted");
         for (path, length) in self.paths.iter().enumerate() {
             let is_used = path < usize::from(self.count);
             debug_assert!(!is_used || self.all <= length.limit, "all paths take what all take");
@@ -216,11 +216,11 @@ impl Lengths {
         self.asks_host != 0
     }
 
-    /// A path whose limit has fallen; each is named once.
-    pub(super) fn take_fallen(&mut self) -> Option<u8> {
-        let path = self.fallen.trailing_zeros() as u8;
-        (self.fallen != 0).then(|| {
-            self.fallen &= !(1 << path);
+    /// A path whose limit has lowered; each is named once.
+    pub(super) fn take_lowered(&mut self) -> Option<u8> {
+        let path = self.lowered.trailing_zeros() as u8;
+        (self.lowered != 0).then(|| {
+            self.lowered &= !(1 << path);
             path
         })
     }
@@ -283,7 +283,7 @@ impl Lengths {
     /// The host says how long a frame may be on a path, because it was asked. What it has said
     /// before is no news: a longer one may have passed since.
     // spec: MTU-3
-    pub(super) fn on_told(&mut self, path: u8, most: u16, now: u64) {
+    pub(super) fn on_host_limit(&mut self, path: u8, most: u16, now: u64) {
         let Some(length) = self.paths.get_mut(usize::from(path)) else { return };
         if core::mem::replace(&mut length.told, most) != most {
             self.lower(path, most, now);
@@ -311,7 +311,7 @@ impl Lengths {
             length.pause = SEARCH_FIRST;
             length.search = Search::Wait { until: now.saturating_add(SEARCH_FIRST) };
             self.doubted &= !(1 << path);
-            self.fallen |= 1 << path;
+            self.lowered |= 1 << path;
             self.look_for_due();
         }
         self.check();

@@ -20,7 +20,7 @@ pub const AHEAD_MAX: u32 = 3;
 /// Frames after which it is said at once that they have come: an eighth of what the sender can have
 /// under way.
 // spec: LINK-13
-pub const UNSAID_MAX: u32 = WINDOW / 8;
+pub const UNACKED_MAX: u32 = WINDOW / 8;
 /// Times the interval between two requests for the same frame is doubled at most.
 const NACKS_DOUBLED: u32 = 6;
 
@@ -56,9 +56,9 @@ pub struct Receiver {
     /// Requests for it.
     nacks: u32,
     nacked_at: u64,
-    /// Since when something has been unsaid, how many frames have come since, and whether the
+    /// Since when something has been unacked, how many frames have come since, and whether the
     /// other side may be waiting for it.
-    unsaid: Option<u64>,
+    unacked: Option<u64>,
     fresh: u32,
     urgent: bool,
 }
@@ -78,7 +78,7 @@ impl Receiver {
             passed: 0,
             nacks: 0,
             nacked_at: 0,
-            unsaid: None,
+            unacked: None,
             fresh: 0,
             urgent: false,
         }
@@ -98,7 +98,7 @@ impl Receiver {
         );
         debug_assert!(self.passed >= self.ahead.count_ones(), "all that is kept has come");
         let has_news = self.fresh > 0 || self.urgent;
-        debug_assert!(!has_news || self.unsaid.is_some(), "news is told at some time");
+        debug_assert!(!has_news || self.unacked.is_some(), "news is told at some time");
     }
 
     /// The number of the frame whose turn it is: all before have arrived.
@@ -138,7 +138,7 @@ impl Receiver {
         // A sender that has used what it knows of waits for this.
         self.urgent |= buffers > 0 && !precedes(self.expected, self.told);
         self.limit = self.limit.wrapping_add(buffers);
-        self.unsaid.get_or_insert(now);
+        self.unacked.get_or_insert(now);
         self.check();
     }
 
@@ -171,11 +171,11 @@ impl Receiver {
         if !precedes(seq, self.limit) {
             return Err(Malformed);
         }
-        self.unsaid.get_or_insert(now);
+        self.unacked.get_or_insert(now);
         let arrival = self.place(seq);
         self.fresh += 1;
         // The sender may be waiting: it repeats what it has not heard of, fills gaps, runs out.
-        self.urgent |= arrival != Arrival::InOrder(1) || self.fresh >= UNSAID_MAX;
+        self.urgent |= arrival != Arrival::InOrder(1) || self.fresh >= UNACKED_MAX;
         debug_assert!(!self.is_wanted(seq) || arrival == Arrival::Dropped, "it has come");
         self.check();
         Ok(arrival)
@@ -222,23 +222,23 @@ impl Receiver {
     }
 
     /// When something should be said to the other side, even if nothing else is to be sent: at once
-    /// where it may be waiting, and else so long after the first thing unsaid.
+    /// where it may be waiting, and else so long after the first thing unacked.
     // spec: LINK-13
-    pub fn say_by(&self, patience: u64) -> Option<u64> {
-        let since = self.unsaid?;
-        Some(if self.urgent { since } else { since.saturating_add(patience) })
+    pub fn ack_due(&self, max_ack_delay: u64) -> Option<u64> {
+        let since = self.unacked?;
+        Some(if self.urgent { since } else { since.saturating_add(max_ack_delay) })
     }
 
     /// The other side asks: it has something to send, and no credit that it knows of.
     // spec: LINK-14
     pub fn ask(&mut self, now: u64) {
-        self.unsaid.get_or_insert(now);
+        self.unacked.get_or_insert(now);
         self.urgent = true;
     }
 
     /// A frame that says all this has been sent, with or without a request for what is missed.
-    pub fn said(&mut self, now: u64, nack: bool) {
-        (self.unsaid, self.fresh, self.urgent) = (None, 0, false);
+    pub fn on_ack_sent(&mut self, now: u64, nack: bool) {
+        (self.unacked, self.fresh, self.urgent) = (None, 0, false);
         self.told = self.limit;
         if nack {
             self.nacks = self.nacks.saturating_add(1);

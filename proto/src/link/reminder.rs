@@ -7,7 +7,7 @@
 //! one waits twice as long, and none as long as the timeout: what silence lasts is its business.
 //!
 //! ```text
-//!   sent      s + max(4 v, s) + patience   twice that              timeout
+//!   sent      s + max(4 v, s) + max_ack_delay   twice that              timeout
 //!   |---------------------------|----------------------------|------->|
 //!   nothing heard            reminder                     reminder    all is lost
 //! ```
@@ -43,11 +43,11 @@ impl Reminder {
     }
 
     /// When it is due, while frames are in flight; none before a round trip is known, and where
-    /// the timeout comes first. The other side may leave what has come untold for its `patience`.
+    /// the timeout comes first. The other side may leave what has come untold for its `max_ack_delay`.
     // spec: LINK-26
-    pub(super) fn due(&self, rtt: &Rtt, patience: u64) -> Option<u64> {
+    pub(super) fn due(&self, rtt: &Rtt, max_ack_delay: u64) -> Option<u64> {
         let (smoothed, variation) = (rtt.smoothed()?, rtt.variation()?);
-        let once = smoothed + smoothed.max(4 * variation) + patience;
+        let once = smoothed + smoothed.max(4 * variation) + max_ack_delay;
         // No timeout is as long as 2^31 of the shortest.
         let wait = once.saturating_mul(1 << self.sent.min(31));
         (wait < rtt.timeout()).then(|| self.since.saturating_add(wait))

@@ -16,7 +16,7 @@ use super::carrier::lanes::Lanes;
 use super::carrier::{Carrier, Perform, Taken};
 use crate::lane::Malformed;
 use crate::link::assembly::{Assembly, Whole};
-use crate::link::end::{End, Heard};
+use crate::link::end::{End, HeaderOutcome};
 use crate::link::frame::{CHANNELS, Channel, Flags, Full, HEAD_BYTES, Header, Payload, Records};
 use crate::link::looks::Looks;
 use crate::link::receive::Arrival;
@@ -318,7 +318,7 @@ impl<M: Memory> Linked<M> {
             self.carrier.tell_now();
             self.gather(now, lanes, network);
         }
-        let has_said = self.end.say_all(now, &mut Sending { frames: &mut self.frames, network });
+        let has_said = self.end.flush_acks(now, &mut Sending { frames: &mut self.frames, network });
         if has_said || has_news {
             self.deadline = if self.has_more { now } else { self.end.deadline(now) };
         }
@@ -360,7 +360,7 @@ impl<M: Memory> Linked<M> {
         header: &Header,
         looks: &Looks,
         network: &mut impl Network<M>,
-    ) -> Result<Heard, Malformed> {
+    ) -> Result<HeaderOutcome, Malformed> {
         let mut fx = Sending { frames: &mut self.frames, network };
         let heard = self.end.on_header_found(header, looks, &mut fx)?;
         self.deadline = looks.now();
@@ -374,18 +374,18 @@ impl<M: Memory> Linked<M> {
     #[inline]
     pub fn on_payload<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
-        heard: Heard,
+        heard: HeaderOutcome,
         (header, payload): (&Header, &[u8]),
         now: u64,
         around: &mut Around<'_, L, T, N>,
     ) -> Result<bool, Malformed> {
         match heard {
-            Heard::Payload => self.on_whole(header, payload, now, around),
-            Heard::Piece => match self.on_piece(header, payload, now)? {
+            HeaderOutcome::Payload => self.on_whole(header, payload, now, around),
+            HeaderOutcome::Piece => match self.on_piece(header, payload, now)? {
                 Some((header, payload)) => self.on_whole(&header, &payload, now, around),
                 None => Ok(false),
             },
-            Heard::Nothing | Heard::Repeated | Heard::Foreign => Ok(false),
+            HeaderOutcome::Nothing | HeaderOutcome::Repeated | HeaderOutcome::Foreign => Ok(false),
         }
     }
 

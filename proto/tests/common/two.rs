@@ -3,7 +3,7 @@
 use ayre_netsim::Flights;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header, Kind};
 use ayre_proto::link::receive::Arrival;
 use std::collections::BTreeSet;
@@ -154,11 +154,15 @@ impl Two {
     }
 
     /// A frame comes to a host now.
-    pub(crate) fn deliver(&mut self, to: usize, header: &Header) -> Result<Heard, Malformed> {
+    pub(crate) fn deliver(
+        &mut self,
+        to: usize,
+        header: &Header,
+    ) -> Result<HeaderOutcome, Malformed> {
         let mut wire = Wire::default();
         let heard = self.hosts[to].end.on_header(header, self.now, &mut wire);
         self.carry(to, wire);
-        if heard == Ok(Heard::Payload) {
+        if heard == Ok(HeaderOutcome::Payload) {
             let Host { end, kept, taken, .. } = &mut self.hosts[to];
             match end.on_payload(header, self.now) {
                 Ok(Arrival::InOrder(frames)) => {

@@ -5,7 +5,7 @@ use super::{MILLISECOND, crc};
 use ayre_netsim::Flights;
 use ayre_proto::link::Repair;
 use ayre_proto::link::congestion::{Config, ONE, Windows};
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, HEADER_BYTES, Header, Kind};
 use ayre_proto::link::pieces::{Parts, Piece, mark_words};
 use ayre_proto::link::receive::Arrival;
@@ -163,7 +163,7 @@ impl World {
         host.end.on_time(self.now, &mut host.wire);
         while let Some(path) = host.end.asks_host() {
             let most = if self.sign == Sign::None { MOST } else { self.limit };
-            host.end.on_told(path, most, self.now);
+            host.end.on_host_limit(path, most, self.now);
         }
         self.carry(index);
     }
@@ -188,8 +188,10 @@ impl World {
         header.check_payload(payload, crc).expect("nothing is damaged here");
         let heard = host.end.on_header(&header, self.now, &mut host.wire).expect("an honest peer");
         match heard {
-            Heard::Payload => self.take(index, &header, payload.to_vec()),
-            Heard::Piece if host.end.on_piece(&header, self.now).expect("an honest peer") => {
+            HeaderOutcome::Payload => self.take(index, &header, payload.to_vec()),
+            HeaderOutcome::Piece
+                if host.end.on_piece(&header, self.now).expect("an honest peer") =>
+            {
                 let (piece, part) = Piece::parse(payload).expect("a piece");
                 let len = piece.whole.len;
                 let new =
@@ -341,9 +343,9 @@ fn a_remembered_mtu_report_is_ignored() {
     world.limit = MOST;
     world.idle(3 * SECOND);
     assert_eq!(world.frame_max(), MOST);
-    world.hosts[0].end.on_told(0, 1300, world.now);
+    world.hosts[0].end.on_host_limit(0, 1300, world.now);
     assert_eq!(world.frame_max(), MOST);
-    world.hosts[0].end.on_told(0, 1200, world.now);
+    world.hosts[0].end.on_host_limit(0, 1200, world.now);
     assert_eq!(world.frame_max(), 1200);
 }
 
@@ -398,7 +400,7 @@ fn a_piece_needs_the_credit_of_its_frame() {
     let receiver = host.end.receiver(Channel::Posted);
     let (limit, expected) = (receiver.limit(), receiver.expected());
     let mut wire = Wire::default();
-    host.end.say_all(world.now, &mut wire);
+    host.end.flush_acks(world.now, &mut wire);
     host.end.challenge(0, world.now, &mut wire);
     let header = Header::parse(&wire.sent[wire.sent.len() - 1], crc).expect("a header");
     let mut piece = Header { kind: Kind::Piece, channel: Channel::Posted, seq: limit, ..header };
@@ -407,5 +409,5 @@ fn a_piece_needs_the_credit_of_its_frame() {
     assert_eq!(host.end.on_piece(&piece, world.now), Ok(true));
     piece.seq = expected.wrapping_sub(1);
     assert_eq!(host.end.on_piece(&piece, world.now), Ok(false));
-    assert!(host.end.say_all(world.now, &mut Wire::default()), "it is acknowledged again");
+    assert!(host.end.flush_acks(world.now, &mut Wire::default()), "it is acknowledged again");
 }

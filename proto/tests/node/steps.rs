@@ -72,7 +72,7 @@ impl Side {
         let congestion = Config { window, ..Config::RACK };
         let mut end = End::new(agreed, &Drive { congestion, ..Drive::RACK }, 0);
         end.limit_lengths(512, LONGEST as u16);
-        end.on_told(0, LONGEST as u16, 0);
+        end.on_host_limit(0, LONGEST as u16, 0);
         for channel in Channel::ALL {
             end.give(channel, WINDOW, 0);
         }

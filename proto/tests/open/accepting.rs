@@ -1,14 +1,15 @@
 //! The side that accepts: half-open links, their table, rations.
 use super::{Admitted, MILLISECOND, PAYLOAD, admit, asker, door, set_up};
-use ayre_proto::link::door::{
-    ANSWERED_MAX, Asker, Door, HALF_OPEN_CALM, HALF_OPEN_MAX, HALF_OPEN_OF_ONE, Unfit, YOUNG,
-};
 use ayre_proto::link::frame::{Header, Kind};
+use ayre_proto::link::half_open::{
+    ANSWERED_MAX, AdmitError, HALF_OPEN_CALM, HALF_OPEN_MAX, HALF_OPEN_OF_ONE, HalfOpenTable,
+    OpenRequest, YOUNG,
+};
 use ayre_proto::link::open::{ANYBODY, SetUp};
-use ayre_proto::link::ration::{Ration, Rations};
+use ayre_proto::link::token_bucket::{TokenBucket, TokenBuckets};
 
 /// What a half-open link's opener sends first.
-fn confirmation(door: &Door, open: &SetUp) -> Header {
+fn confirmation(door: &HalfOpenTable, open: &SetUp) -> Header {
     let entry = door.get(door.find(open).expect("half-open")).expect("an entry");
     let (to, token, generation) = (entry.ours().index, entry.ours().token, entry.ours().generation);
     let header = entry.ours().accept_header(open, 0, 0, PAYLOAD);
@@ -20,7 +21,7 @@ fn confirmation(door: &Door, open: &SetUp) -> Header {
 #[test]
 fn a_half_open_link_is_confirmed_by_its_own_frame() {
     let (open, ours) = (set_up(1, 0), set_up(2, 3));
-    let mut door = door(Door::PATIENCE);
+    let mut door = door(HalfOpenTable::TIMEOUT);
     assert_eq!(door.find(&open), None);
     let (place, left) = admit(&mut door, 1, &open, ours, 0).expect("a good open");
     assert!(left.is_none());
@@ -51,11 +52,11 @@ fn a_half_open_link_is_confirmed_by_its_own_frame() {
 #[test]
 fn a_reflected_open_is_no_open() {
     let (open, ours) = (set_up(1, 0), set_up(2, 0));
-    let mut door = door(Door::PATIENCE);
+    let mut door = door(HalfOpenTable::TIMEOUT);
     let own = SetUp { nonce: 99, ..ours };
     let accept = SetUp { answers: 5, ..open };
     for impossible in [own, accept] {
-        assert_eq!(admit(&mut door, 1, &impossible, ours, 0).err(), Some(Unfit::Malformed));
+        assert_eq!(admit(&mut door, 1, &impossible, ours, 0).err(), Some(AdmitError::Malformed));
     }
     assert!(door.is_empty());
 }
@@ -65,7 +66,7 @@ fn a_reflected_open_is_no_open() {
 // spec: OPEN-9, OPEN-10
 #[test]
 fn the_confirmed_attempt_wins_over_later_and_replayed_ones() {
-    let mut door = door(Door::PATIENCE);
+    let mut door = door(HalfOpenTable::TIMEOUT);
     let (old, new) = (set_up(1, 0), set_up(1, 1));
     for (nth, open) in [&new, &old].into_iter().enumerate() {
         admit(&mut door, 1, open, set_up(2, nth as u64), 0).expect("good");
@@ -87,7 +88,7 @@ fn the_confirmed_attempt_wins_over_later_and_replayed_ones() {
 // spec: OPEN-9
 #[test]
 fn the_table_is_bounded_and_forgets() {
-    let mut door = door(Door::PATIENCE);
+    let mut door = door(HalfOpenTable::TIMEOUT);
     let honest = set_up(1, 0);
     admit(&mut door, 1, &honest, set_up(2, 0), 0).expect("good");
     for nth in 1..100 {
@@ -116,10 +117,10 @@ fn the_table_is_bounded_and_forgets() {
 }
 
 /// Whether this open is let in as one that nothing is known of but whom it names.
-fn let_in(door: &mut Door, opener: u64, open: &SetUp, now: u64) -> Option<Admitted> {
+fn let_in(door: &mut HalfOpenTable, opener: u64, open: &SetUp, now: u64) -> Option<Admitted> {
     let asker = asker(opener, open, false);
-    let is_named = open.whom == 2;
-    let may = door.lets_in(&asker, is_named, now);
+    let is_named = open.destination == 2;
+    let may = door.may_enter(&asker, is_named, now);
     may.then(|| door.admit(asker, open, set_up(2, now % 99), now))
 }
 
@@ -130,7 +131,7 @@ fn recorded_opens_do_not_shut_their_opener_out() {
     let recorded: Vec<_> = (1..=8).map(|nth| set_up(1, nth)).collect();
     let open = set_up(1, 0);
     // Behind it.
-    let mut behind = door(Door::PATIENCE);
+    let mut behind = door(HalfOpenTable::TIMEOUT);
     assert!(let_in(&mut behind, 1, &open, 0).is_some_and(|admitted| admitted.is_ok()));
     for (nth, old) in recorded.iter().enumerate() {
         let admitted = let_in(&mut behind, 1, old, 1 + nth as u64).expect("there are few");
@@ -139,13 +140,13 @@ fn recorded_opens_do_not_shut_their_opener_out() {
     let first = confirmation(&behind, &open);
     assert_eq!(behind.confirm(&first, 1).map(|(_, entry)| *entry.theirs()), Some(open));
     // Before it: it comes again with a cookie, and takes the place of one without.
-    let mut before = door(Door::PATIENCE);
+    let mut before = door(HalfOpenTable::TIMEOUT);
     for old in &recorded[..HALF_OPEN_OF_ONE] {
         assert!(let_in(&mut before, 1, old, 0).is_some_and(|admitted| admitted.is_ok()));
     }
-    assert_eq!(let_in(&mut before, 1, &open, 1).map(|got| got.err()), Some(Some(Unfit::Crowded)));
+    assert_eq!(let_in(&mut before, 1, &open, 1).map(|got| got.err()), Some(Some(AdmitError::Full)));
     let proved = asker(1, &open, true);
-    assert!(before.lets_in(&proved, false, 1));
+    assert!(before.may_enter(&proved, false, 1));
     let (_, left) = before.admit(proved, &open, set_up(2, 99), 1).expect("a cookie counts");
     assert_eq!(left.map(|left| *left.theirs()), Some(recorded[0]));
     for old in &recorded[HALF_OPEN_OF_ONE..] {
@@ -162,18 +163,18 @@ fn recorded_opens_do_not_shut_their_opener_out() {
 // spec: OPEN-9
 #[test]
 fn one_host_that_fills_all_places_keeps_no_other_out() {
-    let mut door = door(Door::PATIENCE);
+    let mut door = door(HalfOpenTable::TIMEOUT);
     let mut number = 0;
-    let mut knock = |door: &mut Door, host: u64| {
+    let mut knock = |door: &mut HalfOpenTable, host: u64| {
         number += 1;
         let open = set_up(number, 0);
-        let asker = Asker { host, ..asker(number.into(), &open, true) };
+        let asker = OpenRequest { host, ..asker(number.into(), &open, true) };
         let admitted = door.admit(asker, &open, set_up(2, number.into()), 0);
         (open, admitted.map(|(_, left)| left.map(|left| *left.theirs())))
     };
     let flood: Vec<_> = (0..HALF_OPEN_MAX).map(|_| knock(&mut door, 1)).collect();
     assert!(flood.iter().all(|(_, admitted)| *admitted == Ok(None)), "they are free");
-    assert_eq!(knock(&mut door, 1).1, Err(Unfit::Crowded), "no young place of its own host");
+    assert_eq!(knock(&mut door, 1).1, Err(AdmitError::Full), "no young place of its own host");
     let mut honest = Vec::new();
     for nth in 0..HALF_OPEN_MAX / 4 {
         for host in [2, 3] {
@@ -182,23 +183,23 @@ fn one_host_that_fills_all_places_keeps_no_other_out() {
             assert!(flood.iter().any(|(flooded, _)| *flooded == left), "{nth} of {host}");
             honest.push(open);
         }
-        assert_eq!(knock(&mut door, 1).1, Err(Unfit::Crowded));
+        assert_eq!(knock(&mut door, 1).1, Err(AdmitError::Full));
         if honest.len() == 2 * 20 {
             break;
         }
     }
     assert!(honest.iter().all(|open| door.find(open).is_some()), "nobody else has left");
     let stranger = set_up(9999, 0);
-    let unproved = Asker { host: 4, ..asker(9999, &stranger, false) };
+    let unproved = OpenRequest { host: 4, ..asker(9999, &stranger, false) };
     let admitted = door.admit(unproved, &stranger, set_up(2, 9999), 0);
-    assert_eq!(admitted.err(), Some(Unfit::Crowded), "without a cookie it is nobody's host");
+    assert_eq!(admitted.err(), Some(AdmitError::Full), "without a cookie it is nobody's host");
 }
 
 /// What was answered is not answered as a new one again, whether there is a link of it or not.
 // spec: OPEN-21
 #[test]
 fn an_open_that_was_answered_is_known() {
-    let mut door = Door::new(100, Ration::new(u32::MAX, 1, 0));
+    let mut door = HalfOpenTable::new(100, TokenBucket::new(u32::MAX, 1, 0));
     let opens: Vec<_> = (0..ANSWERED_MAX as u64).map(|nth| set_up(1, nth)).collect();
     for (nth, open) in opens.iter().enumerate() {
         assert!(!door.was_answered(open.nonce));
@@ -207,7 +208,7 @@ fn an_open_that_was_answered_is_known() {
     }
     for open in &opens {
         assert!(let_in(&mut door, 7, open, u64::MAX).is_none(), "a recording");
-        assert!(!door.lets_in(&asker(7, open, true), true, u64::MAX), "nor with its cookie");
+        assert!(!door.may_enter(&asker(7, open, true), true, u64::MAX), "nor with its cookie");
     }
 }
 
@@ -215,34 +216,36 @@ fn an_open_that_was_answered_is_known() {
 // spec: OPEN-20, OPEN-21
 #[test]
 fn opens_without_a_cookie_are_rationed() {
-    let mut door = Door::rack(0);
-    let nobody = SetUp { whom: ANYBODY, ..set_up(1, 0) };
+    let mut door = HalfOpenTable::rack(0);
+    let nobody = SetUp { destination: ANYBODY, ..set_up(1, 0) };
     assert!(let_in(&mut door, 1, &nobody, 0).is_none(), "it may be meant for another port");
-    let others = SetUp { whom: 3, ..set_up(1, 0) };
+    let others = SetUp { destination: 3, ..set_up(1, 0) };
     assert!(let_in(&mut door, 1, &others, 0).is_none());
     let names = 10..110;
     let taken =
         names.filter(|name| let_in(&mut door, u64::from(*name), &set_up(*name, 0), 0).is_some());
     assert_eq!(taken.count(), HALF_OPEN_CALM);
     let proved = asker(5, &set_up(5, 0), true);
-    assert!(door.lets_in(&proved, false, 0), "a cookie is a cookie");
-    while door.expire(Door::PATIENCE).is_some() {}
+    assert!(door.may_enter(&proved, false, 0), "a cookie is a cookie");
+    while door.expire(HalfOpenTable::TIMEOUT).is_some() {}
     let mut count = 0;
     for nth in 0..100 {
         // Each is confirmed, or its time is over, before the next one comes.
-        let now = Door::PATIENCE + nth;
+        let now = HalfOpenTable::TIMEOUT + nth;
         count += usize::from(let_in(&mut door, 9, &set_up(200 + nth as u16, 0), now).is_some());
         while door.expire(u64::MAX).is_some() {}
     }
     assert_eq!(count, 32, "at once");
-    assert!(let_in(&mut door, 9, &set_up(999, 0), Door::PATIENCE + 10 * MILLISECOND).is_some());
+    assert!(
+        let_in(&mut door, 9, &set_up(999, 0), HalfOpenTable::TIMEOUT + 10 * MILLISECOND).is_some()
+    );
 }
 
 /// An accept goes again, but not for each of a flood of copies.
 // spec: OPEN-8
 #[test]
 fn an_accept_is_repeated_at_a_pace() {
-    let mut door = door(Door::PATIENCE);
+    let mut door = door(HalfOpenTable::TIMEOUT);
     let open = set_up(1, 0);
     let (place, _) = admit(&mut door, 1, &open, set_up(2, 0), 0).expect("good");
     let repeats = (0..100).filter(|at| door.repeat(place, at * MILLISECOND)).count();
@@ -265,8 +268,8 @@ fn an_open_that_is_repeated_ends_in_time() {
 // spec: OPEN-22
 #[test]
 fn a_flooding_address_does_not_use_the_ration_of_others() {
-    let mut rations = Rations::rack(0);
-    let taken = |rations: &mut Rations, address: u64| {
+    let mut rations = TokenBuckets::rack(0);
+    let taken = |rations: &mut TokenBuckets, address: u64| {
         std::iter::repeat_with(|| rations.take(address, 0)).take_while(|is| *is).count()
     };
     assert_eq!((taken(&mut rations, 7), taken(&mut rations, 7)), (16, 0));
@@ -277,7 +280,7 @@ fn a_flooding_address_does_not_use_the_ration_of_others() {
 // spec: OPEN-11
 #[test]
 fn resets_are_rationed() {
-    let mut ration = Ration::new(3, 10, 5);
+    let mut ration = TokenBucket::new(3, 10, 5);
     let mut taken =
         |now: u64| std::iter::repeat_with(|| ration.take(now)).take_while(|is| *is).count();
     assert_eq!((taken(5), taken(14), taken(15), taken(24), taken(25)), (3, 0, 1, 0, 1));

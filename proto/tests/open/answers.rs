@@ -11,8 +11,8 @@ fn by(path: u8) -> By {
 }
 
 /// An opener of the port of this number, and the header of its first open.
-fn asking(whom: u16) -> (Opener, Header) {
-    let open = SetUp { whom, ..set_up(1, 0) };
+fn asking(destination: u16) -> (Opener, Header) {
+    let open = SetUp { destination, ..set_up(1, 0) };
     let mut opener = Opener::new(open, Pace::RACK, 1_000 * MILLISECOND, 0);
     let asked = opener.on_time(0, PAYLOAD).expect("at once");
     (opener, asked)

@@ -19,13 +19,13 @@
 //! its frames are counted from 0.
 use ayre_proto::link::Repair;
 use ayre_proto::link::answer::{Answer, reset_header};
-use ayre_proto::link::door::{Asker, Door};
-use ayre_proto::link::end::{Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header, Kind};
+use ayre_proto::link::half_open::{HalfOpenTable, OpenRequest};
 use ayre_proto::link::open::{ANYBODY, By, Opener, SETUP_BYTES, SetUp, Trust};
 use ayre_proto::link::race::Pace;
-use ayre_proto::link::ration::Ration;
 use ayre_proto::link::receive::Arrival;
+use ayre_proto::link::token_bucket::TokenBucket;
 use ayre_proto::link::{congestion, life, rtt};
 use ayre_proto::refusal::Refusal;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ const DRIVE: Drive = Drive {
         ..congestion::Config::RACK
     },
     timeout: rtt::Bounds { floor: 100_000, initial: 100_000, ceiling: 1_600_000 },
-    patience: 20_000,
+    max_ack_delay: 20_000,
     life: life::Config { silence: 12_800_000, dead_after: 16_000_000, closes: 3 },
     ..Drive::RACK
 };
@@ -80,8 +80,8 @@ struct Port {
     number: usize,
     incarnation: u64,
     opener: Option<Opener>,
-    door: Door,
-    ration: Ration,
+    door: HalfOpenTable,
+    ration: TokenBucket,
     end: Option<End>,
     paths: u8,
     repair: Repair,
@@ -89,7 +89,8 @@ struct Port {
 
 impl Port {
     fn new(number: usize, incarnation: u64, (repair, paths): (Repair, u8)) -> Self {
-        let (door, ration) = (Door::new(PATIENCE, Ration::rack(0)), Ration::rack(0));
+        let (door, ration) =
+            (HalfOpenTable::new(PATIENCE, TokenBucket::rack(0)), TokenBucket::rack(0));
         Self { number, incarnation, opener: None, door, ration, end: None, paths, repair }
     }
 
@@ -105,7 +106,7 @@ impl Port {
             first: [0; 3],
             frame_max: 1472,
             number: self.number as u16,
-            whom: ANYBODY,
+            destination: ANYBODY,
             paths: self.paths,
             repair: self.repair,
             owner: [0; 7],
@@ -357,7 +358,7 @@ impl Play {
         let open = frame.set_up.expect("an open has one");
         let place = port.door.find(&open).unwrap_or_else(|| {
             let ours = port.set_up(now);
-            let asker = Asker { opener: 0, mark: open.nonce, host: 0, is_proved: true };
+            let asker = OpenRequest { opener: 0, mark: open.nonce, host: 0, is_proved: true };
             port.door.admit(asker, &open, ours, now).expect("a good open").0
         });
         let accept = *port.door.get(place).expect("it is there").ours();
@@ -374,14 +375,16 @@ impl Play {
         let mut wire = Wire::default();
         let heard = match &mut port.end {
             Some(end) => end.on_header(header, now, &mut wire).expect("an honest peer"),
-            None => Heard::Foreign,
+            None => HeaderOutcome::Foreign,
         };
         match heard {
-            Heard::Payload => {
+            HeaderOutcome::Payload => {
                 let arrival: Arrival = port.end().on_payload(header, now).expect("credit");
                 assert_ne!(arrival, Arrival::Dropped, "scripts are of selective repair");
             }
-            Heard::Foreign if port.ration.take(now) => wire.0.extend(reset_header(header, now)),
+            HeaderOutcome::Foreign if port.ration.take(now) => {
+                wire.0.extend(reset_header(header, now))
+            }
             _ => {}
         }
         self.tell(number, wire);

@@ -3,15 +3,17 @@ use super::frame::{from_hex, hex};
 use super::names::{FRAME_KINDS, REPAIRS, name, value};
 use super::script::{Fields, Machine, Random, Script};
 use ayre_proto::link::answer::{Answer, reset_header};
-use ayre_proto::link::door::{Asker, Door, HALF_OPEN_OF_ONE, Place, Unfit, YOUNG};
 use ayre_proto::link::end::Agreement;
 use ayre_proto::link::frame::{Digest, Header};
+use ayre_proto::link::half_open::{
+    AdmitError, HALF_OPEN_OF_ONE, HalfOpenTable, OpenRequest, Place, YOUNG,
+};
 use ayre_proto::link::open::{ANYBODY, AgreedLimits, By, Opener, SETUP_BYTES, SetUp, Trust, agree};
 use ayre_proto::link::race::Pace;
-use ayre_proto::link::ration::Ration;
+use ayre_proto::link::token_bucket::TokenBucket;
 
 pub(crate) const HEADER: &str = "\
-Opening a link (proto/src/link/open.rs and door.rs, spec/87). Numbers are hexadecimal, `-` is none.
+Opening a link (proto/src/link/open.rs and half_open.rs, spec/87). Numbers are hexadecimal, `-` is none.
 A set-up is its BYTES, two digits each, in the order in which they travel.
 
 encode FIELDS -> BYTES
@@ -47,14 +49,14 @@ refuse KIND TO TOKEN GENERATION PACKET PATH -> FRAME    the reset, with stamp 7;
 
 struct Both {
     opener: Opener,
-    door: Door,
+    door: HalfOpenTable,
     /// That were given.
     places: Vec<Place>,
 }
 
 pub(crate) fn machine() -> Box<dyn Machine> {
     let open = set_up(&mut Random::new(7), 0);
-    let door = Door::new(1, Ration::new(1, 1, 0));
+    let door = HalfOpenTable::new(1, TokenBucket::new(1, 1, 0));
     Box::new(Both { opener: Opener::new(open, Pace::RACK, 0, 0), door, places: Vec::new() })
 }
 
@@ -70,7 +72,7 @@ fn set_up(random: &mut Random, number: u16) -> SetUp {
         first: [0; 3].map(|_| random.word() as u32),
         frame_max: 1128 + random.below(8000) as u16,
         number,
-        whom: ANYBODY,
+        destination: ANYBODY,
         paths: 1 + random.below(4) as u8,
         repair: random.pick(REPAIRS).1,
         owner: [0; 7].map(|_| random.edge()),
@@ -93,7 +95,7 @@ fn fields(inputs: &mut Fields<'_>) -> SetUp {
         first: std::array::from_fn(|_| inputs.number()),
         frame_max: inputs.number(),
         number: inputs.number(),
-        whom: inputs.number(),
+        destination: inputs.number(),
         paths: inputs.number(),
         repair: value(REPAIRS, inputs.text()),
         cookie: inputs.number(),
@@ -109,7 +111,7 @@ fn show(read: &SetUp) -> String {
     let ids = numbers([read.nonce, read.answers, read.incarnation, read.token]);
     let (generation, index, first) = (read.generation, read.index, numbers(read.first));
     let (frame_max, paths, cookie) = (read.frame_max, read.paths, read.cookie);
-    let (number, whom) = (read.number, read.whom);
+    let (number, whom) = (read.number, read.destination);
     let repair = name(REPAIRS, &read.repair);
     let owner = numbers(read.owner);
     format!(
@@ -142,9 +144,9 @@ fn header(inputs: &mut Fields<'_>) -> Header {
     Header { kind, to, token, generation, ..header }
 }
 
-fn asker(inputs: &mut Fields<'_>) -> Asker {
+fn asker(inputs: &mut Fields<'_>) -> OpenRequest {
     let (opener, mark) = (inputs.number(), inputs.number());
-    Asker { opener, mark, host: 0, is_proved: inputs.number::<u64>() == 1 }
+    OpenRequest { opener, mark, host: 0, is_proved: inputs.number::<u64>() == 1 }
 }
 
 impl Both {
@@ -207,7 +209,8 @@ impl Both {
             "let-in" => {
                 let asker = asker(inputs);
                 let is_named = inputs.number::<u64>() == 1;
-                return u8::from(self.door.lets_in(&asker, is_named, inputs.number())).to_string();
+                return u8::from(self.door.may_enter(&asker, is_named, inputs.number()))
+                    .to_string();
             }
             "repeat" => {
                 let place: u64 = inputs.number();
@@ -219,8 +222,8 @@ impl Both {
                 let (asker, open, ours) = (asker(inputs), read(inputs), read(inputs));
                 let (place, left) = match self.door.admit(asker, &open, ours, inputs.number()) {
                     Ok(admitted) => admitted,
-                    Err(Unfit::Malformed) => return "malformed".to_owned(),
-                    Err(Unfit::Crowded) => return "crowded".to_owned(),
+                    Err(AdmitError::Malformed) => return "malformed".to_owned(),
+                    Err(AdmitError::Full) => return "crowded".to_owned(),
                 };
                 self.places.push(place);
                 let left = left.map_or_else(none, |left| format!("{:x}", left.theirs().nonce));
@@ -261,8 +264,9 @@ impl Machine for Both {
                 hex(&answer.encode(proof))
             }
             "door" => {
-                let (patience, burst) = (inputs.number(), inputs.number());
-                self.door = Door::new(patience, Ration::new(burst, inputs.number(), 0));
+                let (timeout, burst) = (inputs.number(), inputs.number());
+                self.door =
+                    HalfOpenTable::new(timeout, TokenBucket::new(burst, inputs.number(), 0));
                 "ok".to_owned()
             }
             "half-open" => format!("{:x} {}", self.door.len(), time(self.door.deadline())),
@@ -352,7 +356,7 @@ fn disagreement(s: &mut Script) {
 
 fn asking(s: &mut Script) {
     let (open, ours) = (set_up(&mut s.random, 1), set_up(&mut s.random, 2));
-    let open = SetUp { paths: 3, whom: 2, cookie: 0, ..open };
+    let open = SetUp { paths: 3, destination: 2, cookie: 0, ..open };
     let accept = hex(&ours.answering(&open).encode());
     let strange = hex(&SetUp { number: 9, ..ours.answering(&open) }.encode());
     let (open, other) = (hex(&open.encode()), hex(&ours.encode()));

@@ -65,14 +65,14 @@ impl Machine for Channel {
             }
             "frame" => return format!("{} {}", self.frame(inputs), self.state()),
             "say" => {
-                let at = self.0.say_by(inputs.number());
+                let at = self.0.ack_due(inputs.number());
                 return at.map_or_else(|| "-".to_owned(), |at| format!("{at:x}"));
             }
             "missed" => {
                 let is_due = self.0.nack_due(inputs.number(), inputs.number());
                 return u8::from(is_due).to_string();
             }
-            "said" => self.0.said(inputs.number(), inputs.number::<u8>() == 1),
+            "said" => self.0.on_ack_sent(inputs.number(), inputs.number::<u8>() == 1),
             "ask" => self.0.ask(inputs.number()),
             "resume" => self.0.resume(inputs.number()),
             _ => panic!("{step} is no step of a receiver"),

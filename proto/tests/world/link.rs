@@ -2,7 +2,7 @@
 //! those that come.
 use crate::dice::Dice;
 use crate::net::{Datagram, Network, crc};
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, HeaderOutcome, Part};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Flags, HEADER_BYTES, Header, Kind, Sack};
 use ayre_proto::link::open::SetUp;
 use ayre_proto::link::receive::Arrival;
@@ -121,11 +121,11 @@ impl Link {
         let heard = self.end.on_header(header, now, &mut wire);
         self.carry(wire, now, net);
         let is_payload = match heard {
-            Ok(Heard::Foreign) => return false,
-            Ok(Heard::Repeated) => false,
+            Ok(HeaderOutcome::Foreign) => return false,
+            Ok(HeaderOutcome::Repeated) => false,
             Ok(heard) => {
                 assert!(self.heard.insert(header.packet), "{:?}: each packet once", self.ends);
-                heard == Heard::Payload
+                heard == HeaderOutcome::Payload
             }
             Err(malformed) => {
                 assert!(!self.is_honest, "an honest peer was {malformed:?}");

@@ -72,7 +72,7 @@ fn rules(dice: &mut Dice, nodes: usize) -> Rules {
         pace: Pace { first: MILLISECOND, most: 8 * MILLISECOND },
         repair: if goes_back { Repair::GoBackN } else { Repair::Selective },
         paths,
-        patience: 20 * MILLISECOND,
+        timeout: 20 * MILLISECOND,
         liar: dice.percent(15).then(|| dice.below(nodes as u64) as usize),
     }
 }

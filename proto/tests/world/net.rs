@@ -244,7 +244,7 @@ impl Network {
             first: [0; 3].map(|_| dice.word() as u32),
             frame_max: 1472,
             number: from as u16,
-            whom: to as u16,
+            destination: to as u16,
             paths: 1 + dice.below(4) as u8,
             repair: Repair::Selective,
             owner: [0; 7],

@@ -3,13 +3,13 @@ use crate::dice::Dice;
 use crate::link::{Link, Sides};
 use crate::net::{Datagram, MICROSECOND, MILLISECOND, NODES, Network, crc};
 use ayre_proto::link::answer::{Answer, answer_header, reset_header};
-use ayre_proto::link::door::{Asker, Door, HALF_OPEN_MAX};
 use ayre_proto::link::end::{Agreement, Drive};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
+use ayre_proto::link::half_open::{HALF_OPEN_MAX, HalfOpenTable, OpenRequest};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::open::{By, Opener, Opening, SetUp, Trust};
 use ayre_proto::link::race::Pace;
-use ayre_proto::link::ration::{Ration, Rations};
+use ayre_proto::link::token_bucket::{TokenBucket, TokenBuckets};
 use ayre_proto::link::{Repair, WINDOW};
 
 /// What a world has seen, to show that nothing was left out.
@@ -70,7 +70,7 @@ pub(crate) struct Rules {
     pub(crate) repair: Repair,
     pub(crate) paths: u8,
     /// How long an opening, and a half-open link, may take.
-    pub(crate) patience: u64,
+    pub(crate) timeout: u64,
     /// The node that lies, if there is one.
     pub(crate) liar: Option<usize>,
 }
@@ -92,9 +92,9 @@ pub(crate) struct Node {
     incarnation: u64,
     pub(crate) links: Vec<Link>,
     asked: Vec<Asked>,
-    door: Door,
-    ration: Ration,
-    answers: Rations,
+    door: HalfOpenTable,
+    ration: TokenBucket,
+    answers: TokenBuckets,
     /// By peer: generation of the last link.
     generations: [u32; NODES],
     next_index: u32,
@@ -126,9 +126,9 @@ impl Node {
             rules,
             links: vec![],
             asked: vec![],
-            door: Door::new(rules.patience, Ration::new(4, 5_000_000, 0)),
-            ration: Ration::rack(0),
-            answers: Rations::rack(0),
+            door: HalfOpenTable::new(rules.timeout, TokenBucket::new(4, 5_000_000, 0)),
+            ration: TokenBucket::rack(0),
+            answers: TokenBuckets::rack(0),
             generations: [0; NODES],
             next_index: dice.word() as u32,
             opens_to: opens_to.into_iter().map(|peer| (peer, 0)).collect(),
@@ -149,7 +149,7 @@ impl Node {
         let fresh = Self::new(self.number, self.dice.word(), self.rules, opens_to);
         let old = std::mem::replace(self, fresh);
         (self.seen, self.looks_at) = (old.seen, old.looks_at.map(|_| now));
-        (self.down_until, self.ration) = (down_until, Ration::rack(now));
+        (self.down_until, self.ration) = (down_until, TokenBucket::rack(now));
         self.opens_to.iter_mut().for_each(|(_, at)| *at = down_until);
         old.links.iter().for_each(|link| self.count(link));
     }
@@ -212,8 +212,8 @@ impl Node {
             let cookie = self.incarnation ^ from as u64;
             let is_proved = open.cookie == cookie;
             let asker =
-                Asker { opener: from as u64, mark: open.nonce, host: from as u64, is_proved };
-            if !self.door.lets_in(&asker, usize::from(open.whom) == self.number, now) {
+                OpenRequest { opener: from as u64, mark: open.nonce, host: from as u64, is_proved };
+            if !self.door.may_enter(&asker, usize::from(open.destination) == self.number, now) {
                 self.answer(header, (from, Answer::Again(cookie)), now, net);
                 return false;
             }
@@ -351,7 +351,7 @@ impl Node {
             first: [0; 3].map(|_| dice.word() as u32),
             frame_max: 1472,
             number: self.number as u16,
-            whom: peer as u16,
+            destination: peer as u16,
             paths: self.rules.paths,
             repair: self.rules.repair,
             owner: [0; 7],
@@ -388,7 +388,7 @@ impl Node {
         for place in 0..self.opens_to.len() {
             let (peer, at) = self.opens_to[place];
             if at <= now && !self.has(peer) {
-                let give_up = now + self.rules.patience;
+                let give_up = now + self.rules.timeout;
                 let opener = Opener::new(self.set_up(peer), self.rules.pace, give_up, now);
                 self.asked.push(Asked { peer, opener, give_up });
                 self.seen.openings += 1;

@@ -24,7 +24,7 @@ impl Insider {
     /// Opens a link with the victim.
     pub(super) fn open(stage: &mut Stage) -> Self {
         let ours = any_set_up(0, &mut Script::new(&[2, 4]));
-        let ours = SetUp { whom: VICTIM as u16, ..ours };
+        let ours = SetUp { destination: VICTIM as u16, ..ours };
         let mut opener = Opener::new(ours, Pace::RACK, u64::MAX, stage.now);
         let bytes = ours.encode();
         let (mut handshake, message) = match stage.is_sealed {

@@ -3,7 +3,7 @@
 use crate::link::drive::drive;
 use crate::link::handshake::{JobKey, Protection};
 use crate::link::links::{Identity, Links};
-use crate::link::opening::{Request, Whom};
+use crate::link::opening::{Destination, Request};
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::net::chance::Chance;
 use crate::net::routes::Way;
@@ -35,7 +35,7 @@ const TICK: u64 = 100_000;
 /// Datagrams that are remembered.
 const SEEN_MAX: usize = 64;
 /// For which a link goes on though its other side is kept from answering, in nanoseconds.
-const PATIENCE: u64 = 20_000_000_000;
+const TIMEOUT: u64 = 20_000_000_000;
 /// Between two looks whether something has come.
 const LOOK: u64 = 20_000_000;
 /// Bytes of a message.
@@ -145,13 +145,13 @@ impl Stage {
 
     fn accept_all_but(&mut self, taken: &[usize]) {
         let taken = taken.iter().map(|number| *number as u16).collect();
-        self.sides[VICTIM].links.entrance.taken = Some(taken);
+        self.sides[VICTIM].links.acceptor.taken = Some(taken);
     }
 
     fn ask(&mut self, who: usize) -> usize {
         let ways = vec![Way { net: 0, to: address(VICTIM) }];
-        let whom = Whom::Port((who == HONEST).then_some(VICTIM as u16));
-        let request = Request::new(whom, (ways, false), DATAGRAM_MAX, u64::MAX);
+        let destination = Destination::Port((who == HONEST).then_some(VICTIM as u16));
+        let request = Request::new(destination, (ways, false), DATAGRAM_MAX, u64::MAX);
         self.sides[who].links.ask_for(request, self.now).expect("an index")
     }
 
@@ -304,7 +304,7 @@ impl Stage {
     }
 
     fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool, what: &str) {
-        let end = self.now + PATIENCE;
+        let end = self.now + TIMEOUT;
         while !is_so(self) {
             assert!(self.now < end, "{what}");
             self.pass(LOOK);

@@ -163,11 +163,11 @@ const SET_UP: [u8; SETUP_BYTES] = [0xa5; SETUP_BYTES];
 #[test]
 fn an_open_is_read_without_an_operation_on_the_curve() {
     let key = Terms::from(JobKey::random());
-    let gate = Gate::new(&key);
+    let reader = OpenReader::new(&key);
     let (_, first) = Opening::begin(&key, &SET_UP);
     assert_eq!(first.len(), MESSAGE_BYTES);
     let mut read = None;
-    assert_eq!(curve_operations(|| read = gate.read(&first).ok()), 0);
+    assert_eq!(curve_operations(|| read = reader.read(&first).ok()), 0);
     assert_eq!(read, Some(Said { set_up: SET_UP, by: None }));
     let mut answer = None;
     let to_read = curve_operations(|| answer = respond(&key, &first).ok());
@@ -183,19 +183,19 @@ fn an_open_is_read_without_an_operation_on_the_curve() {
 #[test]
 fn a_stranger_costs_a_look_at_the_length_or_a_tag() {
     let key = Terms::from(JobKey::random());
-    let gate = Gate::new(&key);
+    let reader = OpenReader::new(&key);
     let (_, foreign) = Opening::begin(&Terms::from(JobKey::random()), &SET_UP);
     let (_, mut damaged) = Opening::begin(&key, &SET_UP);
     damaged[40] ^= 1;
     let strange = [foreign, damaged, vec![0xff; MESSAGE_BYTES]];
     let begun = BEGUN.get();
     for message in strange {
-        assert_eq!(gate.read(&message), Err(Forged));
+        assert_eq!(reader.read(&message), Err(Forged));
     }
     let reads = READS.get();
     let lengths = [0, 48, SETUP_BYTES, MESSAGE_BYTES - 1, MESSAGE_BYTES + 1, 1400, MESSAGE_MAX];
     for len in lengths {
-        assert_eq!(gate.read(&vec![0; len]), Err(Forged));
+        assert_eq!(reader.read(&vec![0; len]), Err(Forged));
     }
     assert_eq!(READS.get(), reads, "another length is not looked at");
     assert_eq!(BEGUN.get(), begun, "no handshake for a stranger");
@@ -217,9 +217,9 @@ fn endpoints_prove_their_identity_to_each_other() {
     let (mut opening, first) = Opening::begin(&terms, &SET_UP);
     assert_eq!(first.len(), MUTUAL_BYTES);
     let said = Said { set_up: SET_UP, by: Some(own.fingerprint()) };
-    let gate = Gate::new(&callee);
+    let reader = OpenReader::new(&callee);
     let mut read = Err(Forged);
-    assert_eq!(curve_operations(|| read = gate.read(&first)), 0);
+    assert_eq!(curve_operations(|| read = reader.read(&first)), 0);
     assert_eq!(read, Ok(said));
     let (theirs, answer) = respond(&callee, &first).expect("one key");
     assert_eq!(theirs, SET_UP, "as the library reads it");
@@ -233,7 +233,7 @@ fn endpoints_prove_their_identity_to_each_other() {
     for bit in 0..8 * first.len() {
         let mut changed = first.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(gate.read(&changed), Err(Forged), "bit {bit}");
+        assert_eq!(reader.read(&changed), Err(Forged), "bit {bit}");
     }
 }
 
@@ -272,7 +272,10 @@ fn knowing_a_public_key_does_not_allow_a_link_in_its_name() {
     let (_, first) = Opening::begin(&caller.to_call(&callee, called.fingerprint()), &SET_UP);
     let (_, answer) = respond(&callee, &first).expect("one key");
     let (second, mut there) = answer.answer(&SET_UP);
-    assert_eq!(Gate::new(&callee).read(&first).map(|said| said.by), Ok(Some(own.fingerprint())));
+    assert_eq!(
+        OpenReader::new(&callee).read(&first).map(|said| said.by),
+        Ok(Some(own.fingerprint()))
+    );
     let (thief, _) = endpoint(&key);
     let (mut opening, _) = Opening::begin(&thief.to_call(&callee, called.fingerprint()), &SET_UP);
     assert!(opening.finish(&second).is_err());
@@ -289,8 +292,8 @@ fn an_open_of_the_other_kind_is_not_deciphered() {
     let (_, of_endpoint) =
         Opening::begin(&endpoint.to_call(&endpoint, called.fingerprint()), &SET_UP);
     let reads = READS.get();
-    assert_eq!(Gate::new(&endpoint).read(&of_port), Err(Forged));
-    assert_eq!(Gate::new(&port).read(&of_endpoint), Err(Forged));
+    assert_eq!(OpenReader::new(&endpoint).read(&of_port), Err(Forged));
+    assert_eq!(OpenReader::new(&port).read(&of_endpoint), Err(Forged));
     assert_eq!(READS.get(), reads);
 }
 
@@ -356,7 +359,7 @@ fn a_key_converts_to_hex_and_debug_output_hides_it() {
     let terms = Terms::from(key.clone());
     let (opening, first) = Opening::begin(&terms, b"");
     let (_, answer) = respond(&terms, &first).expect("one key");
-    let printed = format!("{key:?} {terms:?} {opening:?} {answer:?} {:?}", Gate::new(&terms));
+    let printed = format!("{key:?} {terms:?} {opening:?} {answer:?} {:?}", OpenReader::new(&terms));
     let digits: Vec<_> = key.0.iter().map(|byte| byte.to_string()).collect();
     assert!(!printed.contains(&*text) && !printed.contains(&digits.join(", ")), "{printed}");
 }
@@ -402,7 +405,7 @@ proptest! {
         if let Some(bit) = bit {
             first[bit / 8] ^= 1 << (bit % 8);
         }
-        let read = Gate::new(&key).read(&first);
+        let read = OpenReader::new(&key).read(&first);
         prop_assert_eq!(read.is_ok(), bit.is_none());
         let respond = respond(&key, &first).map(|(read, _)| read);
         prop_assert_eq!(respond.ok(), read.ok().map(|read| read.set_up.to_vec()));
@@ -412,7 +415,7 @@ proptest! {
     #[test]
     fn reading_is_total(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let key = Terms::from(JobKey::from_hex(&"5a".repeat(32)).expect("a key"));
-        prop_assert!(respond(&key, &bytes).is_err() && Gate::new(&key).read(&bytes).is_err());
+        prop_assert!(respond(&key, &bytes).is_err() && OpenReader::new(&key).read(&bytes).is_err());
         let (mut opening, _) = Opening::begin(&key, b"ours");
         prop_assert!(opening.finish(&bytes).is_err());
     }

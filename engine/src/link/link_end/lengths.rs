@@ -31,7 +31,7 @@ impl LinkEnd {
         while let Some(path) = self.linked.end_mut().asks_host() {
             if let Some(way) = self.line.ways.get(path) {
                 let most = self.frame_in(datagram_max(way));
-                self.linked.end_mut().on_told(path, most, now);
+                self.linked.end_mut().on_host_limit(path, most, now);
             }
         }
         self.linked.wake(now);

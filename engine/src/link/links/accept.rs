@@ -4,7 +4,7 @@ use crate::link::Pumped;
 use crate::link::callee::Pass;
 use crate::link::carrier::{FarSide, Performer};
 use crate::link::drive::drive_frames;
-use crate::link::half_open::{self, HalfOpenTable};
+use crate::link::half_open::{self, Acceptor};
 use crate::link::handshake::{self, Protection};
 use crate::link::link_end::{self, DATAGRAM_LEAST, LinkEnd};
 use crate::link::opening::{self, Introduction, NO_NUMBER, Refused, Unopened};
@@ -23,9 +23,9 @@ use crate::peer::mail::Mail;
 use crate::settings::choice::Mode;
 use ayre_proto::link::Repair;
 use ayre_proto::link::answer::{Answer, answer_header, reset_header};
-use ayre_proto::link::door::{Asker, Place, Unfit};
 use ayre_proto::link::end::{self, End};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, PATHS_MAX};
+use ayre_proto::link::half_open::{AdmitError, OpenRequest, Place};
 use ayre_proto::link::open::{ANYBODY, AgreedLimits, FRAME_LEAST, SetUp};
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
@@ -42,7 +42,7 @@ pub(super) enum Verdict {
 
 /// An open that has come: by which way, and what its header says.
 #[derive(Clone, Copy)]
-struct Knock<'a> {
+struct OpenFrame<'a> {
     from: Way,
     header: &'a Header,
     payload: &'a [u8],
@@ -56,7 +56,7 @@ impl Links {
         index: usize,
         datagram_max: usize,
         paths: usize,
-        (whom, pass): (u16, Pass),
+        (destination, pass): (u16, Pass),
     ) -> SetUp {
         let endpoint = self.identity.endpoint.as_ref();
         let introduction = endpoint.map(|own| Introduction { name: own.name, pass });
@@ -77,7 +77,7 @@ impl Links {
             first: [0; 3].map(|_| self.chance.number() as u32),
             frame_max: self.frame_max(datagram_max),
             number: self.identity.number,
-            whom,
+            destination,
             paths: paths as u8,
             repair: Repair::Selective,
             owner: opening::owner_words(sizes, introduction),
@@ -120,39 +120,39 @@ impl Links {
         now: u64,
     ) -> Result<Pumped, Refused> {
         let payload = &frame[HEADER_BYTES..];
-        let knock = Knock { from, header, payload };
+        let open = OpenFrame { from, header, payload };
         if let Some(why) = opening::misfit(&self.identity.protection, header.seq, payload.len()) {
             if let Some(why) = why {
-                self.say_no(&knock, (why, None), header.seq.into(), now);
+                self.send_refusal(&open, (why, None), header.seq.into(), now);
             }
             return Err(Refused);
         }
         header.check_payload(payload, crc32c)?;
-        if let Some(place) = self.entrance.known(payload) {
-            if self.entrance.repeats(place, from.to, now) {
-                self.accept(&knock, place, now)?;
+        if let Some(place) = self.acceptor.known(payload) {
+            if self.acceptor.repeats(place, from.to, now) {
+                self.accept(&open, place, now)?;
             }
             return Ok(Pumped::default());
         }
-        let theirs = self.entrance.read(payload).inspect_err(|_| {
-            self.say_no(&knock, (Refusal::Key, None), 0, now);
+        let theirs = self.acceptor.read(payload).inspect_err(|_| {
+            self.send_refusal(&open, (Refusal::Key, None), 0, now);
         })?;
-        self.on_set_up(&knock, &theirs, datagram_max, now)
+        self.on_set_up(&open, &theirs, datagram_max, now)
     }
 
     /// An open that comes from a holder of the key, if there is a key.
     // spec: OPEN-20, OPEN-21, OPEN-27
     fn on_set_up(
         &mut self,
-        knock: &Knock<'_>,
+        open: &OpenFrame<'_>,
         theirs: &SetUp,
         datagram_max: impl Fn() -> usize,
         now: u64,
     ) -> Result<Pumped, Refused> {
         let is_sealed = matches!(self.identity.protection, Protection::Sealed(_));
         // What is under the key says who asks, and anybody can write around it.
-        let is_consistent = is_sealed || theirs.nonce == knock.header.token;
-        let is_meant = [ANYBODY, self.identity.number].contains(&theirs.whom);
+        let is_consistent = is_sealed || theirs.nonce == open.header.token;
+        let is_meant = [ANYBODY, self.identity.number].contains(&theirs.destination);
         if !is_consistent || !is_meant || theirs.answers != 0 {
             return Err(Refused);
         }
@@ -163,42 +163,42 @@ impl Links {
         match verdict {
             Verdict::Accepted => {}
             Verdict::Ignored => return Ok(Pumped::default()),
-            Verdict::Refused(why) => return self.refuse(knock, theirs, why, now),
+            Verdict::Refused(why) => return self.refuse(open, theirs, why, now),
         }
-        let asker = self.asker(knock, theirs, now);
+        let request = self.open_request(open, theirs, now);
         // Endpoints are named by their key, or by the pass.
-        let is_named = self.identity.endpoint.is_some() || theirs.whom != ANYBODY;
-        if !self.entrance.door.lets_in(&asker, is_named, now) {
-            self.ask_again(knock, theirs, now);
+        let is_named = self.identity.endpoint.is_some() || theirs.destination != ANYBODY;
+        if !self.acceptor.table.may_enter(&request, is_named, now) {
+            self.ask_again(open, theirs, now);
             return Ok(Pumped::default());
         }
-        match self.admit(knock, asker, theirs, datagram_max(), now) {
-            Ok(place) => self.accept(knock, place, now)?,
-            Err(Some(why)) => return self.refuse(knock, theirs, why, now),
-            Err(None) if asker.is_proved => return Err(Refused),
-            Err(None) => self.ask_again(knock, theirs, now),
+        match self.admit(open, request, theirs, datagram_max(), now) {
+            Ok(place) => self.accept(open, place, now)?,
+            Err(Some(why)) => return self.refuse(open, theirs, why, now),
+            Err(None) if request.is_proved => return Err(Refused),
+            Err(None) => self.ask_again(open, theirs, now),
         }
         Ok(Pumped::default())
     }
 
-    fn asker(&self, knock: &Knock<'_>, theirs: &SetUp, now: u64) -> Asker {
+    fn open_request(&self, open: &OpenFrame<'_>, theirs: &SetUp, now: u64) -> OpenRequest {
         let opener = match opening::introduction(theirs) {
             Some(caller) => caller.name[0],
             None => u64::from(theirs.number),
         };
-        let is_proved = self.entrance.is_proved(theirs.cookie, knock.from.to, now);
-        let (mark, host) = (half_open::mark(knock.payload), half_open::host_of(knock.from.to));
-        Asker { opener, mark, host, is_proved }
+        let is_proved = self.acceptor.is_proved(theirs.cookie, open.from.to, now);
+        let (mark, host) = (half_open::mark(open.payload), half_open::host_of(open.from.to));
+        OpenRequest { opener, mark, host, is_proved }
     }
 
     /// Sends the accept of a half-open link to where its open came from.
-    fn accept(&mut self, knock: &Knock<'_>, place: Place, now: u64) -> Result<(), Refused> {
-        let half = self.entrance.door.get(place).ok_or(Refused)?;
+    fn accept(&mut self, open: &OpenFrame<'_>, place: Place, now: u64) -> Result<(), Refused> {
+        let half = self.acceptor.table.get(place).ok_or(Refused)?;
         let (ours, theirs) = (*half.ours(), *half.theirs());
-        let answered = self.entrance.answered(place).ok_or(Refused)?;
+        let answered = self.acceptor.answered(place).ok_or(Refused)?;
         let digest = Digest::of(&answered.message, crc32c);
-        let accept = ours.accept_header(&theirs, knock.header.path, now, digest);
-        send_bare(&mut self.outboxes, knock.from, &accept, &answered.message);
+        let accept = ours.accept_header(&theirs, open.header.path, now, digest);
+        send_bare(&mut self.outboxes, open.from, &accept, &answered.message);
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Links {
     // spec: OPEN-13
     fn judge_port(&mut self, theirs: &SetUp, is_believed: bool, now: u64) -> Verdict {
         let is_sought = self.seek(theirs, is_believed, now);
-        let HalfOpenTable { taken: Some(taken), gone, .. } = &self.entrance else {
+        let Acceptor { taken: Some(taken), gone, .. } = &self.acceptor else {
             return Verdict::Ignored;
         };
         let number = &theirs.number;
@@ -234,43 +234,43 @@ impl Links {
     // spec: OPEN-11, OPEN-27
     fn refuse(
         &mut self,
-        knock: &Knock<'_>,
+        open: &OpenFrame<'_>,
         theirs: &SetUp,
         why: Refusal,
         now: u64,
     ) -> Result<Pumped, Refused> {
         let records = opening::records_of(theirs);
-        self.say_no(knock, (why, Some(theirs.nonce)), records, now);
+        self.send_refusal(open, (why, Some(theirs.nonce)), records, now);
         Err(Refused)
     }
 
     /// Says no, and why; to an open of this nonce with proof. It speaks this version of that in
     /// which the two differ.
     // spec: OPEN-27
-    fn say_no(
+    fn send_refusal(
         &mut self,
-        knock: &Knock<'_>,
+        open: &OpenFrame<'_>,
         (why, nonce): (Refusal, Option<u64>),
         version: u64,
         now: u64,
     ) {
         if let Some(told) = Unopened::told(why, version) {
-            self.entrance.turn_away(knock.from.to, told, now);
+            self.acceptor.turn_away(open.from.to, told, now);
         }
-        self.answer(knock, (Answer::Refused(why), nonce), now);
+        self.answer(open, (Answer::Refused(why), nonce), now);
     }
 
     /// Has an open come again with a cookie: whoever has recorded it cannot.
     // spec: OPEN-21, OPEN-24
-    fn ask_again(&mut self, knock: &Knock<'_>, theirs: &SetUp, now: u64) {
-        let cookie = self.entrance.cookie(knock.from.to, now);
-        self.answer(knock, (Answer::Again(cookie), Some(theirs.nonce)), now);
+    fn ask_again(&mut self, open: &OpenFrame<'_>, theirs: &SetUp, now: u64) {
+        let cookie = self.acceptor.cookie(open.from.to, now);
+        self.answer(open, (Answer::Again(cookie), Some(theirs.nonce)), now);
     }
 
     /// Answers an open; with the proof of it for the one of this nonce, if that is a true one.
     // spec: OPEN-11, OPEN-22, OPEN-23
-    fn answer(&mut self, knock: &Knock<'_>, (answer, nonce): (Answer, Option<u64>), now: u64) {
-        if !self.entrance.may_say(knock.from.to, now) {
+    fn answer(&mut self, open: &OpenFrame<'_>, (answer, nonce): (Answer, Option<u64>), now: u64) {
+        if !self.acceptor.may_answer(open.from.to, now) {
             return;
         }
         let proof = match (&self.identity.protection, nonce) {
@@ -280,8 +280,8 @@ impl Links {
             _ => [0; 2],
         };
         let payload = answer.encode(proof);
-        if let Some(header) = answer_header(knock.header, now, Digest::of(&payload, crc32c)) {
-            send_bare(&mut self.outboxes, knock.from, &header, &payload);
+        if let Some(header) = answer_header(open.header, now, Digest::of(&payload, crc32c)) {
+            send_bare(&mut self.outboxes, open.from, &header, &payload);
         }
     }
 
@@ -289,8 +289,8 @@ impl Links {
     // spec: OPEN-9, OPEN-27
     fn admit(
         &mut self,
-        knock: &Knock<'_>,
-        asker: Asker,
+        open: &OpenFrame<'_>,
+        request: OpenRequest,
         theirs: &SetUp,
         datagram_max: usize,
         now: u64,
@@ -308,20 +308,20 @@ impl Links {
         }
         let ours = opening::with_ring_of_both(ours, theirs);
         opening::agreed_sizes(theirs, &ours).map_err(|_| Refusal::Unknown)?;
-        let admitted = self.entrance.door.admit(asker, theirs, ours, now);
+        let admitted = self.acceptor.table.admit(request, theirs, ours, now);
         let (place, evicted) = admitted.map_err(|unfit| match unfit {
-            Unfit::Crowded => None,
-            Unfit::Malformed => Some(Refusal::Unknown),
+            AdmitError::Full => None,
+            AdmitError::Malformed => Some(Refusal::Unknown),
         })?;
         if let Some(evicted) = evicted {
             assert_ne!(evicted.ours().index as usize, index, "it stood elsewhere");
             self.free(evicted.ours().index as usize);
         }
-        let half = self.entrance.door.get(place).ok_or(Refusal::Unknown)?;
-        let open = (knock.payload, knock.from.to);
-        let answered = opening::wrap_accept(&self.identity.protection, open, half.ours());
+        let half = self.acceptor.table.get(place).ok_or(Refusal::Unknown)?;
+        let received = (open.payload, open.from.to);
+        let answered = opening::wrap_accept(&self.identity.protection, received, half.ours());
         debug_assert_eq!(half.ours().index as usize, index, "it says where it stands");
-        self.entrance.keep(place, answered.map_err(|_| Refusal::Unknown)?);
+        self.acceptor.keep(place, answered.map_err(|_| Refusal::Unknown)?);
         self.put(index, Slot::HalfOpen(place));
         Ok(place)
     }
@@ -333,11 +333,11 @@ impl Links {
         if name.is_some_and(|name| !self.may_come(name)) {
             return Err(Refused);
         }
-        let (place, half) = self.entrance.door.confirm(header, now).ok_or(Refused)?;
+        let (place, half) = self.acceptor.table.confirm(header, now).ok_or(Refused)?;
         if let Some(name) = name {
             self.give_way(name);
         }
-        let answered = self.entrance.take(place).ok_or(Refused)?;
+        let answered = self.acceptor.take(place).ok_or(Refused)?;
         let (agreement, limits) = *half.agreed();
         let ways = vec![from; usize::from(agreement.paths)];
         let number = PeerId(half.theirs().number);
@@ -420,7 +420,7 @@ impl Links {
     // spec: OPEN-11
     pub(super) fn answer_with_reset(&mut self, to: Way, unwanted: &Header, now: u64) {
         if let Some(header) = reset_header(unwanted, now)
-            && self.entrance.resets.take(now)
+            && self.acceptor.reset_limit.take(now)
         {
             send_bare(&mut self.outboxes, to, &header, &[]);
         }

@@ -46,7 +46,7 @@ impl Links {
 
     /// The endpoint that has opened the half-open link of this index.
     pub(super) fn caller_at(&self, index: u32) -> Option<Name> {
-        let door = &self.entrance.door;
+        let door = &self.acceptor.table;
         let half = door.with_index(index).and_then(|place| door.get(place))?;
         opening::introduction(half.theirs()).map(|caller| caller.name)
     }

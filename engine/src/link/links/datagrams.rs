@@ -40,7 +40,7 @@ impl Links {
         let frame: &[u8] = match self.slots.get_mut(index) {
             Some(Slot::Open(link)) => link.keys().ok_or(Refused)?.open(datagram)?,
             Some(Slot::HalfOpen(place)) => {
-                let answered = self.entrance.answered(*place).ok_or(Refused)?;
+                let answered = self.acceptor.answered(*place).ok_or(Refused)?;
                 answered.keys.as_mut().ok_or(Refused)?.open(datagram)?
             }
             _ => return Err(Refused),

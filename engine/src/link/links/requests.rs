@@ -19,14 +19,14 @@ impl Links {
         assert!(request.ways.iter().all(has_net), "a way begins at a net of ours");
         // Hints about the addresses from earlier openings do not count for this one.
         request.ways.iter().for_each(|way| self.outboxes[way.net].hints.forget(way.to));
-        self.ask_anew(index, request, now);
+        self.repeat_request(index, request, now);
         Ok(index)
     }
 
     /// Each time it is another attempt, with a nonce of its own.
-    pub(super) fn ask_anew(&mut self, index: usize, request: Request, now: u64) {
-        let (paths, whom) = (request.paths(), (request.number(), request.pass()));
-        let ours = self.set_up(index, request.datagram_max, paths, whom);
+    pub(super) fn repeat_request(&mut self, index: usize, request: Request, now: u64) {
+        let (paths, destination) = (request.paths(), (request.number(), request.pass()));
+        let ours = self.set_up(index, request.datagram_max, paths, destination);
         let asked = OpenAttempt::new(ours, request, &self.identity.protection, now);
         assert_eq!(asked.opener.ours().index as usize, index, "it says where it stands");
         self.put(index, Slot::Asked(Box::new(asked)));
@@ -56,10 +56,10 @@ impl Links {
     pub(in crate::link) fn tried(&self, index: usize, now: u64) -> Vec<AddressAttempt> {
         let request = match self.slots.get(index) {
             Some(Slot::Asked(asked)) => &asked.request,
-            Some(Slot::Vain(request)) => request,
+            Some(Slot::Failed(request)) => request,
             _ => return Vec::new(),
         };
-        let each = request.ways.iter().zip(&request.fates);
+        let each = request.ways.iter().zip(&request.attempts);
         let tried =
             each.map(|(way, fate)| fate.told(way.to, self.outboxes[way.net].hints.of(way.to), now));
         tried.collect()
@@ -93,7 +93,7 @@ impl Links {
     /// The link is not asked for any more.
     pub(crate) fn give_up(&mut self, index: usize) {
         let slot = self.slots.get(index);
-        if matches!(slot, Some(Slot::Asked(_) | Slot::Vain(_) | Slot::Superseded)) {
+        if matches!(slot, Some(Slot::Asked(_) | Slot::Failed(_) | Slot::Superseded)) {
             self.free(index);
         } else if self.take_opened(index).is_some() {
             self.leave(index);

@@ -7,7 +7,7 @@ use crate::link::drive::drive;
 use crate::link::handshake::JobKey;
 use crate::link::handshake::tests::curve_operations;
 use crate::link::link_end::DATAGRAM_LEAST;
-use crate::link::opening::{Unopened, Whom};
+use crate::link::opening::{Destination, Unopened};
 use crate::net::hints::Hint;
 use crate::sys::bell::Bell;
 use ayre_proto::link::answer::Answer;
@@ -48,7 +48,7 @@ fn port(number: u16, protection: Protection) -> Links {
 /// The one that is asked, which lets in all others.
 fn acceptor(protection: Protection) -> Links {
     let mut links = port(ACCEPTOR, protection);
-    links.entrance.accept_all_but(Some(vec![ACCEPTOR]));
+    links.acceptor.accept_all_but(Some(vec![ACCEPTOR]));
     links
 }
 
@@ -57,9 +57,10 @@ fn address(number: u16) -> SocketAddr {
 }
 
 /// Asks the acceptor for a link, by its number or not.
-fn ask(links: &mut Links, whom: Option<u16>, now: u64) -> usize {
+fn ask(links: &mut Links, destination: Option<u16>, now: u64) -> usize {
     let ways = vec![Way { net: 0, to: address(ACCEPTOR) }];
-    let request = Request::new(Whom::Port(whom), (ways, false), DATAGRAM_MAX, 60 * SECOND);
+    let request =
+        Request::new(Destination::Port(destination), (ways, false), DATAGRAM_MAX, 60 * SECOND);
     links.ask_for(request, now).expect("an index")
 }
 
@@ -79,11 +80,11 @@ fn hear(links: &mut Links, from: SocketAddr, mut bytes: Vec<u8>, now: u64) {
 }
 
 /// Opens of one port, each of another attempt, as somebody has recorded them.
-fn recorded(number: u16, whom: Option<u16>, count: usize) -> Vec<Vec<u8>> {
+fn recorded(number: u16, destination: Option<u16>, count: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|_| {
             let mut links = port(number, sealed());
-            ask(&mut links, whom, 0);
+            ask(&mut links, destination, 0);
             said(&mut links, 0).remove(0)
         })
         .collect()
@@ -100,9 +101,9 @@ fn carry(opener: &mut Links, acceptor: &mut Links, begin: u64) {
 }
 
 /// Whether a port of this number gets its link now.
-fn gets_in(acceptor: &mut Links, number: u16, whom: Option<u16>, now: u64) -> bool {
+fn gets_in(acceptor: &mut Links, number: u16, destination: Option<u16>, now: u64) -> bool {
     let mut opener = port(number, sealed());
-    let index = ask(&mut opener, whom, now);
+    let index = ask(&mut opener, destination, now);
     carry(&mut opener, acceptor, now);
     opener.outcome(index) == Some(Opening::Accepted)
 }
@@ -120,19 +121,19 @@ fn answers(acceptor: &mut Links, open: &[u8], now: u64) -> Vec<Vec<u8>> {
 // spec: OPEN-20, OPEN-21, OPEN-24
 #[test]
 fn a_port_is_let_in_by_its_number_or_with_a_cookie() {
-    for whom in [None, Some(ACCEPTOR)] {
+    for destination in [None, Some(ACCEPTOR)] {
         for protection in [sealed(), Protection::Plain] {
             let mut acceptor = acceptor(protection.clone());
             let mut opener = port(OPENER, protection);
-            let index = ask(&mut opener, whom, 0);
+            let index = ask(&mut opener, destination, 0);
             let open = said(&mut opener, 0).remove(0);
             let answer = answers(&mut acceptor, &open, 0).remove(0);
-            let expected = if whom.is_none() { Kind::Reset } else { Kind::Accept };
+            let expected = if destination.is_none() { Kind::Reset } else { Kind::Accept };
             assert_eq!(kind_of(&answer), expected);
             assert!(answer.len() <= open.len());
             hear(&mut opener, address(ACCEPTOR), answer, 0);
             carry(&mut opener, &mut acceptor, 0);
-            assert_eq!(opener.outcome(index), Some(Opening::Accepted), "{whom:?}");
+            assert_eq!(opener.outcome(index), Some(Opening::Accepted), "{destination:?}");
         }
     }
 }
@@ -186,7 +187,7 @@ fn replayed_opens_cost_little_and_do_not_block_openers() {
         assert!(cost <= 2 * 64, "{cost} operations for 2000 opens");
         let now = second * 10 * SECOND + SECOND / 2;
         assert!(gets_in(&mut acceptor, 100 + second as u16, Some(ACCEPTOR), now), "another port");
-        acceptor.entrance.accept_all_but(Some(vec![ACCEPTOR]));
+        acceptor.acceptor.accept_all_but(Some(vec![ACCEPTOR]));
     }
     assert!(gets_in(&mut acceptor, OPENER, Some(ACCEPTOR), 35 * SECOND), "the port itself");
 }
@@ -305,7 +306,7 @@ fn refused(
 fn a_refusal_has_a_reason_and_ends_an_opening_if_it_is_proved() {
     let nothing = |_: &mut Links, _: &mut Links| {};
     let taken = |_: &mut Links, acceptor: &mut Links| {
-        acceptor.entrance.accept_all_but(Some(vec![ACCEPTOR, OPENER]));
+        acceptor.acceptor.accept_all_but(Some(vec![ACCEPTOR, OPENER]));
     };
     let endpoint = |opener: &mut Links, _: &mut Links| opener.identity.number = opening::NO_NUMBER;
     let other_key = || Protection::Sealed(JobKey::from_bytes([8; 32]).into());
@@ -339,7 +340,7 @@ fn versions_that_differ_are_known_at_both_ends() {
     let open = [&header.encode(crc32c)[..], &payload].concat();
     let answer = answers(&mut acceptor, &open, 0).remove(0);
     let there = Unopened::Version { theirs: theirs.into(), ours: VERSION.into() };
-    assert_eq!(acceptor.entrance.turned_away, Some((address(OPENER), there)));
+    assert_eq!(acceptor.acceptor.turned_away, Some((address(OPENER), there)));
     hear(&mut opener, address(ACCEPTOR), answer, 0);
     let ended = opener.outcome(index).expect("a refusal");
     let here = Unopened::of((ended, opener.refusal(index)), Vec::new(), false);
@@ -355,7 +356,7 @@ fn a_forged_answer_does_not_end_an_opening() {
     let index = ask(&mut opener, Some(ACCEPTOR), 0);
     let open = said(&mut opener, 0).remove(0);
     let another = recorded(OPENER, Some(ACCEPTOR), 1).remove(0);
-    acceptor.entrance.accept_all_but(Some(vec![ACCEPTOR, OPENER]));
+    acceptor.acceptor.accept_all_but(Some(vec![ACCEPTOR, OPENER]));
     let proved = answers(&mut acceptor, &another, 0).remove(0);
     let (answer, proof) = Answer::parse(&proved[HEADER_BYTES..]).expect("an answer");
     assert_eq!(answer, Answer::Refused(Refusal::Taken));
@@ -368,7 +369,7 @@ fn a_forged_answer_does_not_end_an_opening() {
         hear(&mut opener, address(ACCEPTOR), forged, 0);
     }
     assert_eq!((opener.outcome(index), said(&mut opener, 0).len()), (None, 0));
-    acceptor.entrance.accept_all_but(Some(vec![ACCEPTOR]));
+    acceptor.acceptor.accept_all_but(Some(vec![ACCEPTOR]));
     let accept = answers(&mut acceptor, &open, 0).remove(0);
     hear(&mut opener, address(ACCEPTOR), accept, 0);
     carry(&mut opener, &mut acceptor, 0);
@@ -382,7 +383,7 @@ fn an_opener_reports_the_outcome_of_each_address() {
     let mut opener = port(OPENER, sealed());
     let mut stranger = port(ACCEPTOR, Protection::Sealed(JobKey::from_bytes([8; 32]).into()));
     let ways: Vec<_> = (1..=4).map(|host| Way { net: 0, to: address(host) }).collect();
-    let request = Request::new(Whom::Port(None), (ways, true), DATAGRAM_MAX, SECOND);
+    let request = Request::new(Destination::Port(None), (ways, true), DATAGRAM_MAX, SECOND);
     let unsent = Hint::NotSent(Errno::NETUNREACH);
     opener.outboxes[0].hints.note(address(1), Hint::PortClosed);
     let index = opener.ask_for(request, 0).expect("an index");

@@ -11,7 +11,7 @@
 //!
 //! Frames may be forbidden where UDP is not, and only the other side knows what arrives; so it is
 //! asked again and again, and what it has said does not hold for long. A number is the answer's
-//! proof that the question was heard: nobody else can have frames sent to where they are lost.
+//! proof that the question was answered: nobody else can have frames sent to where they are lost.
 //!
 //! The host's packet filter sees UDP and no frames. So a frame is taken only from who has answered,
 //! for that came by UDP and has passed the filter, and only from the MAC that the answer names.
@@ -22,11 +22,11 @@ use std::net::SocketAddr;
 
 /// For how long an answer holds.
 // spec: NET-7
-const HEARS_NANOS: u64 = 500_000_000;
+const REACHABLE_NANOS: u64 = 500_000_000;
 /// For how long after an answer frames are taken from who has given it: longer than that one sends
 /// them.
 // spec: NET-14
-const TAKEN_NANOS: u64 = 2 * HEARS_NANOS;
+const ACCEPTED_NANOS: u64 = 2 * REACHABLE_NANOS;
 /// Time between two questions: to who has answered, to who has not been asked, and the longest, to
 /// who does not answer. It doubles from each to the next.
 // spec: NET-7
@@ -39,17 +39,18 @@ const LAST_NANOS: u64 = 5_000_000_000;
 const STREAM_NANOS: u64 = 50_000;
 /// Ports that are remembered.
 // spec: LIM-1
-const EARS_MAX: usize = 4096;
-const _: () = assert!(TAKEN_NANOS > HEARS_NANOS, "frames are taken longer than they are sent");
+const NEIGHBOURS_MAX: usize = 4096;
+const _: () =
+    assert!(ACCEPTED_NANOS > REACHABLE_NANOS, "frames are taken longer than they are sent");
 const _: () = assert!(FIRST_NANOS < AGAIN_NANOS && AGAIN_NANOS < LAST_NANOS, "pauses grow");
-const _: () = assert!(AGAIN_NANOS < HEARS_NANOS, "an answer comes before the last one is old");
+const _: () = assert!(AGAIN_NANOS < REACHABLE_NANOS, "an answer comes before the last one is old");
 
 /// What is known of other ports.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     known: HashMap<SocketAddr, Neighbour>,
     /// From whom the last frame was taken, and until when that is so.
-    taken: Option<(SocketAddr, Mac, u64)>,
+    accepted: Option<(SocketAddr, Mac, u64)>,
 }
 
 /// What is known of one.
@@ -58,10 +59,10 @@ struct Neighbour {
     /// What its answer must name.
     number: u64,
     /// The MAC that it has answered with, and when last.
-    heard: Option<(Mac, u64)>,
+    answered: Option<(Mac, u64)>,
     asked: Option<u64>,
     /// When a question of its own was answered last.
-    told: Option<u64>,
+    asked_us: Option<u64>,
     /// When a part of a stream has come from it last.
     stream: Option<u64>,
     /// The time from the last question to the next.
@@ -71,13 +72,13 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    fn hears(&self, now: u64) -> Option<Mac> {
-        let (mac, at) = self.heard?;
-        (now.saturating_sub(at) < HEARS_NANOS).then_some(mac)
+    fn reachable_mac(&self, now: u64) -> Option<Mac> {
+        let (mac, at) = self.answered?;
+        (now.saturating_sub(at) < REACHABLE_NANOS).then_some(mac)
     }
 
-    fn is_told(&self, now: u64) -> bool {
-        self.told.is_some_and(|at| now.saturating_sub(at) < HEARS_NANOS)
+    fn is_answered(&self, now: u64) -> bool {
+        self.asked_us.is_some_and(|at| now.saturating_sub(at) < REACHABLE_NANOS)
     }
 
     fn streams(&self, now: u64) -> bool {
@@ -91,35 +92,41 @@ impl Reachability {
     // spec: NET-7
     #[inline]
     pub(super) fn mac(&self, port: SocketAddr, len: usize, now: u64) -> Option<Mac> {
-        let ear = self.known.get(&port)?;
-        let may_be = ear.is_told(now) && len <= ear.longest && !ear.streams(now);
-        ear.hears(now).filter(|_| may_be)
+        let neighbour = self.known.get(&port)?;
+        let may_be =
+            neighbour.is_answered(now) && len <= neighbour.longest && !neighbour.streams(now);
+        neighbour.reachable_mac(now).filter(|_| may_be)
     }
 
     /// Whether a frame of this port is taken that comes from this MAC.
     // spec: NET-14
     #[inline]
-    pub(super) fn takes(&mut self, from: SocketAddr, mac: Mac, now: u64) -> bool {
+    pub(super) fn accepts(&mut self, from: SocketAddr, mac: Mac, now: u64) -> bool {
         let is_known = |(port, known, until): (SocketAddr, Mac, u64)| {
             (port, known) == (from, mac) && now < until
         };
-        if self.taken.is_some_and(is_known) {
+        if self.accepted.is_some_and(is_known) {
             return true;
         }
-        let heard = self.known.get(&from).and_then(|ear| ear.heard);
-        self.taken = heard.map(|(mac, at)| (from, mac, at.saturating_add(TAKEN_NANOS)));
-        self.taken.is_some_and(is_known)
+        let answered = self.known.get(&from).and_then(|neighbour| neighbour.answered);
+        self.accepted = answered.map(|(mac, at)| (from, mac, at.saturating_add(ACCEPTED_NANOS)));
+        self.accepted.is_some_and(is_known)
     }
 
     /// A question of this port is answered: frames go to it if it answers, too.
     // spec: NET-7
-    pub(super) fn on_told(&mut self, port: SocketAddr, now: u64, longest: impl FnOnce() -> usize) {
+    pub(super) fn on_question(
+        &mut self,
+        port: SocketAddr,
+        now: u64,
+        longest: impl FnOnce() -> usize,
+    ) {
         let known = match self.known.get_mut(&port) {
-            Some(ear) => Some(ear),
+            Some(neighbour) => Some(neighbour),
             None => self.learn(port, now, longest),
         };
-        if let Some(ear) = known {
-            ear.told = Some(now);
+        if let Some(neighbour) = known {
+            neighbour.asked_us = Some(now);
         }
     }
 
@@ -127,15 +134,15 @@ impl Reachability {
     // spec: MTU-2
     #[cold]
     pub(super) fn shorten(&mut self, port: SocketAddr, longest: usize) {
-        if let Some(ear) = self.known.get_mut(&port) {
-            ear.longest = longest.min(ear.longest);
+        if let Some(neighbour) = self.known.get_mut(&port) {
+            neighbour.longest = longest.min(neighbour.longest);
         }
     }
 
     /// A part of a stream has come from a port.
     pub(super) fn on_stream(&mut self, from: SocketAddr, now: u64) {
-        if let Some(ear) = self.known.get_mut(&from) {
-            ear.stream = Some(now);
+        if let Some(neighbour) = self.known.get_mut(&from) {
+            neighbour.stream = Some(now);
         }
     }
 
@@ -149,26 +156,31 @@ impl Reachability {
         now: u64,
         longest: impl FnOnce() -> usize,
     ) -> Option<(u64, Option<Mac>)> {
-        let ear = match self.known.get_mut(&port) {
-            Some(ear) => ear,
+        let neighbour = match self.known.get_mut(&port) {
+            Some(neighbour) => neighbour,
             None => self.learn(port, now, longest)?,
         };
-        if ear.asked.is_some_and(|at| now.saturating_sub(at) < ear.pause) {
+        if neighbour.asked.is_some_and(|at| now.saturating_sub(at) < neighbour.pause) {
             return None;
         }
-        if ear.asked.replace(now).is_some() {
-            ear.pause = (2 * ear.pause).min(LAST_NANOS);
+        if neighbour.asked.replace(now).is_some() {
+            neighbour.pause = (2 * neighbour.pause).min(LAST_NANOS);
         }
-        debug_assert!((FIRST_NANOS..=LAST_NANOS).contains(&ear.pause), "questions have a pace");
-        Some((ear.number, ear.hears(now)))
+        debug_assert!(
+            (FIRST_NANOS..=LAST_NANOS).contains(&neighbour.pause),
+            "questions have a pace"
+        );
+        Some((neighbour.number, neighbour.reachable_mac(now)))
     }
 
     /// Whether a port has heard frames of ours once, and does so no longer.
     // spec: NET-16
     #[cold]
-    pub(super) fn has_gone_deaf(&self, port: SocketAddr, now: u64) -> bool {
-        let ear = self.known.get(&port);
-        ear.is_some_and(|ear| ear.heard.is_some() && ear.hears(now).is_none())
+    pub(super) fn is_no_longer_reachable(&self, port: SocketAddr, now: u64) -> bool {
+        let neighbour = self.known.get(&port);
+        neighbour.is_some_and(|neighbour| {
+            neighbour.answered.is_some() && neighbour.reachable_mac(now).is_none()
+        })
     }
 
     /// A port says that it has heard a question: whether it can have.
@@ -180,11 +192,13 @@ impl Reachability {
         now: u64,
     ) -> bool {
         let asked = self.known.get_mut(&from);
-        let Some(ear) = asked.filter(|ear| ear.asked.is_some() && ear.number == number) else {
+        let Some(neighbour) =
+            asked.filter(|neighbour| neighbour.asked.is_some() && neighbour.number == number)
+        else {
             return false;
         };
-        ear.heard = Some((mac, now));
-        ear.pause = AGAIN_NANOS;
+        neighbour.answered = Some((mac, now));
+        neighbour.pause = AGAIN_NANOS;
         true
     }
 
@@ -196,17 +210,18 @@ impl Reachability {
         now: u64,
         longest: impl FnOnce() -> usize,
     ) -> Option<&mut Neighbour> {
-        if self.known.len() >= EARS_MAX {
-            self.known.retain(|_, ear| ear.hears(now).is_some());
+        if self.known.len() >= NEIGHBOURS_MAX {
+            self.known.retain(|_, neighbour| neighbour.reachable_mac(now).is_some());
         }
-        if self.known.len() >= EARS_MAX {
+        if self.known.len() >= NEIGHBOURS_MAX {
             return None;
         }
         let number = u64::from_le_bytes(crate::random::bytes());
-        let (heard, asked, told, stream, pause) = (None, None, None, None, FIRST_NANOS);
-        let ear = Neighbour { number, heard, asked, told, stream, pause, longest: longest() };
-        assert!(self.known.len() < EARS_MAX, "there is room for one more");
-        Some(self.known.entry(port).or_insert(ear))
+        let (answered, asked, asked_us, stream, pause) = (None, None, None, None, FIRST_NANOS);
+        let neighbour =
+            Neighbour { number, answered, asked, asked_us, stream, pause, longest: longest() };
+        assert!(self.known.len() < NEIGHBOURS_MAX, "there is room for one more");
+        Some(self.known.entry(port).or_insert(neighbour))
     }
 }
 
@@ -220,56 +235,63 @@ mod tests {
         ([10, 0, 0, 1], number as u16).into()
     }
 
-    fn question(ears: &mut Reachability, port: SocketAddr, now: u64) -> Option<(u64, Option<Mac>)> {
-        ears.question(port, now, || 1462)
+    fn question(
+        reachability: &mut Reachability,
+        port: SocketAddr,
+        now: u64,
+    ) -> Option<(u64, Option<Mac>)> {
+        reachability.question(port, now, || 1462)
     }
 
-    fn tell(ears: &mut Reachability, port: SocketAddr, now: u64) {
-        ears.on_told(port, now, || 1462);
+    fn tell(reachability: &mut Reachability, port: SocketAddr, now: u64) {
+        reachability.on_question(port, now, || 1462);
     }
 
     /// What the host's filter keeps from it by UDP does not come by frames either.
     // spec: NET-7, NET-14
     #[test]
     fn frames_are_accepted_only_from_confirmed_hosts_and_sent_to_answered_ones() {
-        let mut ears = Reachability::default();
-        tell(&mut ears, port(1), 0);
-        assert!(!ears.takes(port(1), MAC, 0), "it has not answered");
-        let (number, _) = question(&mut ears, port(1), 0).expect("it was never asked");
-        assert!(!ears.takes(port(1), MAC, 0), "nor has it now");
-        assert!(ears.on_answer(port(1), (number, MAC), 10));
+        let mut reachability = Reachability::default();
+        tell(&mut reachability, port(1), 0);
+        assert!(!reachability.accepts(port(1), MAC, 0), "it has not answered");
+        let (number, _) = question(&mut reachability, port(1), 0).expect("it was never asked");
+        assert!(!reachability.accepts(port(1), MAC, 0), "nor has it now");
+        assert!(reachability.on_answer(port(1), (number, MAC), 10));
         let other = [2, 0, 0, 0, 0, 9];
-        for now in [10, 9 + TAKEN_NANOS] {
-            assert!(ears.takes(port(1), MAC, now));
-            assert!(!ears.takes(port(1), other, now) && !ears.takes(port(2), MAC, now));
+        for now in [10, 9 + ACCEPTED_NANOS] {
+            assert!(reachability.accepts(port(1), MAC, now));
+            assert!(
+                !reachability.accepts(port(1), other, now)
+                    && !reachability.accepts(port(2), MAC, now)
+            );
         }
-        assert!(!ears.takes(port(1), MAC, 10 + TAKEN_NANOS));
-        assert_eq!(ears.mac(port(1), 64, 10), Some(MAC));
-        let (number, _) = question(&mut ears, port(2), 0).expect("it was never asked");
-        assert!(ears.on_answer(port(2), (number, MAC), 10));
-        assert_eq!(ears.mac(port(2), 64, 10), None, "it may not take them");
-        tell(&mut ears, port(2), 20);
-        assert_eq!(ears.mac(port(2), 64, 20), Some(MAC));
+        assert!(!reachability.accepts(port(1), MAC, 10 + ACCEPTED_NANOS));
+        assert_eq!(reachability.mac(port(1), 64, 10), Some(MAC));
+        let (number, _) = question(&mut reachability, port(2), 0).expect("it was never asked");
+        assert!(reachability.on_answer(port(2), (number, MAC), 10));
+        assert_eq!(reachability.mac(port(2), 64, 10), None, "it may not take them");
+        tell(&mut reachability, port(2), 20);
+        assert_eq!(reachability.mac(port(2), 64, 20), Some(MAC));
     }
 
     // spec: NET-7
     #[test]
     fn reachability_expires_and_is_renewed_before_it_does() {
-        let mut ears = Reachability::default();
-        let (number, mac) = question(&mut ears, port(1), 0).expect("it was never asked");
-        tell(&mut ears, port(1), HEARS_NANOS / 2);
-        assert_eq!((mac, ears.mac(port(1), 1462, 0)), (None, None));
-        assert!(!ears.on_answer(port(1), (number ^ 1, MAC), 0), "another number");
-        assert!(!ears.on_answer(port(2), (number, MAC), 0), "another port");
-        assert_eq!(ears.mac(port(1), 1462, 0), None);
-        assert!(ears.on_answer(port(1), (number, MAC), 10));
-        assert_eq!(ears.mac(port(1), 1462, 9 + HEARS_NANOS), Some(MAC));
-        assert_eq!(ears.mac(port(1), 1463, 10), None, "that is too long for a frame");
-        assert_eq!(ears.mac(port(1), 1462, 10 + HEARS_NANOS), None);
-        let asked = (0..HEARS_NANOS).step_by(1_000_000).filter_map(|now| {
-            let (number, mac) = question(&mut ears, port(1), now)?;
+        let mut reachability = Reachability::default();
+        let (number, mac) = question(&mut reachability, port(1), 0).expect("it was never asked");
+        tell(&mut reachability, port(1), REACHABLE_NANOS / 2);
+        assert_eq!((mac, reachability.mac(port(1), 1462, 0)), (None, None));
+        assert!(!reachability.on_answer(port(1), (number ^ 1, MAC), 0), "another number");
+        assert!(!reachability.on_answer(port(2), (number, MAC), 0), "another port");
+        assert_eq!(reachability.mac(port(1), 1462, 0), None);
+        assert!(reachability.on_answer(port(1), (number, MAC), 10));
+        assert_eq!(reachability.mac(port(1), 1462, 9 + REACHABLE_NANOS), Some(MAC));
+        assert_eq!(reachability.mac(port(1), 1463, 10), None, "that is too long for a frame");
+        assert_eq!(reachability.mac(port(1), 1462, 10 + REACHABLE_NANOS), None);
+        let asked = (0..REACHABLE_NANOS).step_by(1_000_000).filter_map(|now| {
+            let (number, mac) = question(&mut reachability, port(1), now)?;
             assert_eq!(mac, Some(MAC));
-            ears.on_answer(port(1), (number, MAC), now).then_some(())
+            reachability.on_answer(port(1), (number, MAC), now).then_some(())
         });
         assert_eq!(asked.count(), 4, "some may be lost");
     }
@@ -277,15 +299,16 @@ mod tests {
     // spec: NET-7
     #[test]
     fn a_streaming_port_gets_frames_until_its_stream_ends() {
-        let mut ears = Reachability::default();
+        let mut reachability = Reachability::default();
         for number in [1, 2] {
-            let (question, _) = question(&mut ears, port(number), 0).expect("it was never asked");
-            assert!(ears.on_answer(port(number), (question, MAC), 0));
-            tell(&mut ears, port(number), 0);
+            let (question, _) =
+                question(&mut reachability, port(number), 0).expect("it was never asked");
+            assert!(reachability.on_answer(port(number), (question, MAC), 0));
+            tell(&mut reachability, port(number), 0);
         }
-        ears.on_stream(port(1), 100);
-        ears.on_stream(port(3), 100);
-        let macs = |now| [1, 2, 3].map(|number| ears.mac(port(number), 64, now).is_some());
+        reachability.on_stream(port(1), 100);
+        reachability.on_stream(port(3), 100);
+        let macs = |now| [1, 2, 3].map(|number| reachability.mac(port(number), 64, now).is_some());
         assert_eq!(macs(99 + STREAM_NANOS), [false, true, false]);
         assert_eq!(macs(100 + STREAM_NANOS), [true, true, false]);
     }
@@ -293,14 +316,14 @@ mod tests {
     // spec: NET-7
     #[test]
     fn questions_to_a_silent_port_become_rarer() {
-        let mut ears = Reachability::default();
+        let mut reachability = Reachability::default();
         let ends = [100_000_000, 60_000_000_000, 600_000_000_000];
         let mut now = 0;
         let asked = ends.map(|end| {
             let before = now;
             now = end;
             let times = (before..end).step_by(1_000_000);
-            times.filter(|now| question(&mut ears, port(1), *now).is_some()).count()
+            times.filter(|now| question(&mut reachability, port(1), *now).is_some()).count()
         });
         assert_eq!(asked, [5, 16, 108]);
     }
@@ -308,31 +331,35 @@ mod tests {
     // spec: NET-7
     #[test]
     fn an_answer_without_a_question_is_ignored() {
-        let mut ears = Reachability::default();
-        ears.learn(port(1), 0, || 1462).expect("room").number = 7;
-        assert!(!ears.on_answer(port(1), (7, MAC), 0));
-        assert_eq!(ears.mac(port(1), 1462, 0), None);
+        let mut reachability = Reachability::default();
+        reachability.learn(port(1), 0, || 1462).expect("room").number = 7;
+        assert!(!reachability.on_answer(port(1), (7, MAC), 0));
+        assert_eq!(reachability.mac(port(1), 1462, 0), None);
     }
 
     // spec: NET-7, LIM-1
     #[test]
     fn ports_that_are_remembered_are_bounded_and_those_that_hear_stay() {
-        let mut ears = Reachability::default();
-        for number in 0..3 * EARS_MAX {
-            let (question, _) = question(&mut ears, port(number), 0).expect("others make room");
+        let mut reachability = Reachability::default();
+        for number in 0..3 * NEIGHBOURS_MAX {
+            let (question, _) =
+                question(&mut reachability, port(number), 0).expect("others make room");
             if number == 7 {
-                assert!(ears.on_answer(port(7), (question, MAC), 0));
-                tell(&mut ears, port(7), 0);
+                assert!(reachability.on_answer(port(7), (question, MAC), 0));
+                tell(&mut reachability, port(7), 0);
             }
         }
-        assert!(ears.known.len() <= EARS_MAX);
-        assert_eq!(ears.mac(port(7), 1462, 0), Some(MAC));
-        for number in 0..2 * EARS_MAX {
-            if let Some((question, _)) = question(&mut ears, port(number), 0) {
-                ears.on_answer(port(number), (question, MAC), 0);
+        assert!(reachability.known.len() <= NEIGHBOURS_MAX);
+        assert_eq!(reachability.mac(port(7), 1462, 0), Some(MAC));
+        for number in 0..2 * NEIGHBOURS_MAX {
+            if let Some((question, _)) = question(&mut reachability, port(number), 0) {
+                reachability.on_answer(port(number), (question, MAC), 0);
             }
         }
-        assert!(question(&mut ears, port(3 * EARS_MAX), 0).is_none(), "all of them hear");
-        assert!(question(&mut ears, port(3 * EARS_MAX), HEARS_NANOS).is_some());
+        assert!(
+            question(&mut reachability, port(3 * NEIGHBOURS_MAX), 0).is_none(),
+            "all of them hear"
+        );
+        assert!(question(&mut reachability, port(3 * NEIGHBOURS_MAX), REACHABLE_NANOS).is_some());
     }
 }

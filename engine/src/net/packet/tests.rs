@@ -70,14 +70,14 @@ fn pair() -> Option<(Packet, Packet)> {
 fn get_acquainted(here: &mut Packet, there: &mut Packet) {
     send(here, there.local(), &[vec![0]]);
     take(there, 1);
-    while !here.ears.takes(there.local(), frames(there).mac(), 0) {
+    while !here.reachability.accepts(there.local(), frames(there).mac(), 0) {
         wait(here);
         here.receive(&mut Inbox::new(), 0);
     }
 }
 
 fn frames(net: &Packet) -> &Frames {
-    let Beside::Open(frames) = &net.beside else { panic!("no packet socket") };
+    let PacketSocket::Open(frames) = &net.packet_socket else { panic!("no packet socket") };
     frames
 }
 
@@ -186,8 +186,8 @@ fn frames_for_other_ports_take_no_slot() {
         wait(last);
         let mut room = [0; 2048];
         let local = last.local();
-        let ring = |net: &mut Packet, room: &mut [u8]| match &mut net.beside {
-            Beside::Open(frames) => frames.ring.take(room),
+        let ring = |net: &mut Packet, room: &mut [u8]| match &mut net.packet_socket {
+            PacketSocket::Open(frames) => frames.ring.take(room),
             _ => panic!("no packet socket"),
         };
         let Some(Found::Frame(len)) = ring(last, &mut room) else { panic!("a frame") };
@@ -235,10 +235,10 @@ fn a_question_is_broadcast_and_frames_go_to_the_answering_mac() {
     get_acquainted(&mut here, &mut there);
     get_acquainted(&mut there, &mut here);
     assert_eq!(
-        here.ears.question(to, 100 * MILLI, || 100).map(|(_, mac)| mac),
+        here.reachability.question(to, 100 * MILLI, || 100).map(|(_, mac)| mac),
         Some(Some(frames(&there).mac()))
     );
-    let mac = here.ears.mac(to, 100, 0).expect("it has answered");
+    let mac = here.reachability.mac(to, 100, 0).expect("it has answered");
     assert_eq!(mac, frames(&there).mac());
     assert_eq!(frames(&here).head((to, mac), 1)[..MAC_BYTES], mac);
 }

@@ -1,5 +1,5 @@
 //! The state of a simulated network, and when its time goes on.
-use super::Tend;
+use super::Serve;
 use crate::clock;
 use crate::sys::bell::Bell;
 use ayre_netsim::{Dice, Flights};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// may wait for it.
 const TICK: u64 = 1000;
 /// Looks of each other port, on average, after which one that has not looked is looked for.
-const PATIENCE: u64 = 16;
+const ABSENT_LOOKS: u64 = 16;
 /// How long a sleeper waits for others that are about to look before it counts as one more look.
 const NAP: Duration = Duration::from_micros(200);
 /// Datagrams on their way, or not taken, at a time; what is sent beyond is lost.
@@ -68,7 +68,7 @@ struct Member {
     thread: Option<ThreadId>,
     /// Numbers that it was given by chance.
     given: u64,
-    tended: Option<Arc<dyn Tend>>,
+    server: Option<Arc<dyn Serve>>,
     /// Wakes it where it sleeps.
     bell: Arc<Bell>,
     is_rung: bool,
@@ -189,7 +189,7 @@ impl Field {
             looks: self.looks,
             thread: None,
             given: 0,
-            tended: None,
+            server: None,
             bell,
             is_rung: false,
         };
@@ -206,20 +206,24 @@ impl Field {
     }
 
     /// A port goes, and its addresses.
-    pub(super) fn leave(&mut self, seat: usize) -> Option<Arc<dyn Tend>> {
+    pub(super) fn leave(&mut self, seat: usize) -> Option<Arc<dyn Serve>> {
         let (kept, places) = (&mut self.kept, &mut self.places);
         places.retain(|_, place| {
             let stays = place.member != seat;
             *kept -= if stays { 0 } else { place.arrived.len() };
             stays
         });
-        self.members.remove(&seat)?.tended
+        self.members.remove(&seat)?.server
     }
 
     /// Who may look for a port; returns who might before.
-    pub(super) fn tend(&mut self, seat: usize, by: Option<Arc<dyn Tend>>) -> Option<Arc<dyn Tend>> {
+    pub(super) fn serve(
+        &mut self,
+        seat: usize,
+        by: Option<Arc<dyn Serve>>,
+    ) -> Option<Arc<dyn Serve>> {
         let member = self.members.get_mut(&seat)?;
-        std::mem::replace(&mut member.tended, by)
+        std::mem::replace(&mut member.server, by)
     }
 
     /// Gives a port an address, if it is free.
@@ -383,16 +387,16 @@ impl Field {
     /// between must have gone by for the system, too.
     // spec: NET-9, NET-10
     fn next(&self) -> Option<u64> {
-        let (next, is_tended) = self.due()?;
+        let (next, is_served) = self.due()?;
         let is_time = || clock::now() - self.since >= Duration::from_nanos(next - self.now);
-        (!is_tended || is_time()).then_some(next)
+        (!is_served || is_time()).then_some(next)
     }
 
     /// When something is due next, and whether a port was looked for; none while one has to look
     /// or waits in vain, and where nothing ever is.
     fn due(&self) -> Option<(u64, bool)> {
         let due = self.flights.due().unwrap_or(u64::MAX);
-        let (mut next, mut is_tended) = (due, false);
+        let (mut next, mut is_served) = (due, false);
         for member in self.members.values() {
             if self.holds(member) {
                 return None;
@@ -400,7 +404,7 @@ impl Field {
             let until = match member.rest {
                 Rest::Until(until) if member.waiting == 0 => until,
                 Rest::Tended(until) if member.waiting == 0 => {
-                    is_tended = true;
+                    is_served = true;
                     until
                 }
                 _ => return None,
@@ -409,7 +413,7 @@ impl Field {
             let waits = [member.alarm, wait].into_iter().flatten().filter(|at| *at > self.now);
             next = waits.fold(next.min(until), u64::min);
         }
-        (next != u64::MAX).then_some((next, is_tended))
+        (next != u64::MAX).then_some((next, is_served))
     }
 
     /// Until when a port may sleep, which is woken when it has something to do. Others that sleep
@@ -426,15 +430,15 @@ impl Field {
             member.alarm = Some(alarm);
         }
         let latest = alarm.filter(|(at, _)| *at <= self.now).map(|(_, by_system)| by_system);
-        let (looks, patience) = (self.looks, self.patience());
+        let (looks, absent_looks) = (self.looks, self.absent_looks());
         let mut is_pressing = false;
         for (number, member) in self.members.iter_mut().filter(|(_, member)| member.is_awake()) {
-            let will_look = || member.tended.as_ref().is_none_or(|tended| tended.is_asleep());
+            let will_look = || member.server.as_ref().is_none_or(|server| server.is_asleep());
             if *number == seat {
                 is_pressing = true;
             } else if !will_look() {
                 is_pressing = true;
-                member.looks = member.looks.min(looks.saturating_sub(patience));
+                member.looks = member.looks.min(looks.saturating_sub(absent_looks));
             }
         }
         let wakes = match self.due() {
@@ -455,16 +459,16 @@ impl Field {
 
     /// Ports for which somebody has to look, as they have not for long.
     // spec: NET-10
-    pub(super) fn neglected(&self) -> Vec<Arc<dyn Tend>> {
-        let patience = self.patience();
+    pub(super) fn neglected(&self) -> Vec<Arc<dyn Serve>> {
+        let absent_looks = self.absent_looks();
         let is_neglected =
-            |member: &&Member| member.is_awake() && self.looks - member.looks >= patience;
+            |member: &&Member| member.is_awake() && self.looks - member.looks >= absent_looks;
         let neglected = self.members.values().filter(is_neglected);
-        neglected.filter_map(|member| member.tended.clone()).collect()
+        neglected.filter_map(|member| member.server.clone()).collect()
     }
 
-    fn patience(&self) -> u64 {
-        PATIENCE * self.members.len() as u64
+    fn absent_looks(&self) -> u64 {
+        ABSENT_LOOKS * self.members.len() as u64
     }
 
     /// What is due arrives, where there is somebody.

@@ -5,7 +5,7 @@ use super::super::looks::{Looks, UNIT, UNITS_MAX};
 use super::super::paths::PathId;
 use super::super::resync::Call;
 use super::super::send::Ack;
-use super::{Agreement, End, EndEffects, Heard, Newest};
+use super::{Agreement, End, EndEffects, HeaderOutcome, Newest};
 use crate::lane::Malformed;
 
 impl End {
@@ -18,7 +18,7 @@ impl End {
         header: &Header,
         now: u64,
         fx: &mut impl EndEffects,
-    ) -> Result<Heard, Malformed> {
+    ) -> Result<HeaderOutcome, Malformed> {
         self.on_header_found(header, &Looks::all_the_time(now), fx)
     }
 
@@ -32,24 +32,24 @@ impl End {
         header: &Header,
         looks: &Looks,
         fx: &mut impl EndEffects,
-    ) -> Result<Heard, Malformed> {
+    ) -> Result<HeaderOutcome, Malformed> {
         self.check();
         let now = looks.now();
         let Agreement { own, own_token, generation, .. } = self.agreed;
         if (header.to, header.token, header.generation) != (own, own_token, generation) {
             self.counters.foreign += 1;
-            return Ok(Heard::Foreign);
+            return Ok(HeaderOutcome::Foreign);
         }
         if !self.seen.is_new(header.packet) {
             self.counters.repeated += 1;
-            return Ok(Heard::Repeated);
+            return Ok(HeaderOutcome::Repeated);
         }
         self.life.on_heard(now);
         if header.kind == Kind::Close {
             self.on_close(header, now, fx);
         }
         if !self.life.is_open() {
-            return Ok(Heard::Nothing);
+            return Ok(HeaderOutcome::Nothing);
         }
         let Header { stamp, path, .. } = *header;
         self.newest = Some(Newest { stamp, path, at: now, late: looks.late() });
@@ -66,9 +66,9 @@ impl End {
         }
         self.check();
         Ok(match header.kind {
-            Kind::Data if header.payload.len > 0 => Heard::Payload,
-            Kind::Piece => Heard::Piece,
-            _ => Heard::Nothing,
+            Kind::Data if header.payload.len > 0 => HeaderOutcome::Payload,
+            Kind::Piece => HeaderOutcome::Piece,
+            _ => HeaderOutcome::Nothing,
         })
     }
 
@@ -140,7 +140,7 @@ impl End {
                 nack: (is_sacked && header.flags.contains(Flags::NACK)).then_some(seen),
                 heard: heard_of,
             };
-            let (mut heard, lanes) = self.hearing((channel, now), fx);
+            let (mut heard, lanes) = self.ack_effects((channel, now), fx);
             let out = &mut lanes[channel.index()].out;
             match call {
                 Some(Call::Asked) => out.resume(&said, true, &mut heard)?,

@@ -1,7 +1,7 @@
 //! Frames that are sent again: which were lost, and when that is in vain.
 use super::super::frame::Channel;
 use super::super::send::Wait;
-use super::hear::Silence;
+use super::ack_effects::NoEffects;
 use super::{End, EndEffects};
 
 /// For how long a frame could not be brought to the other side.
@@ -32,8 +32,8 @@ impl End {
         let wait = self.wait();
         let (mut lost, mut late) = (0, 0);
         for channel in Channel::ALL {
-            let fx = &mut Silence;
-            let (mut heard, lanes) = self.hearing((channel, now), fx);
+            let fx = &mut NoEffects;
+            let (mut heard, lanes) = self.ack_effects((channel, now), fx);
             lanes[channel.index()].out.on_time(now, wait, &mut heard);
             (lost, late) = (lost + heard.tally.lost, late + heard.tally.late);
         }

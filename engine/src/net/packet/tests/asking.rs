@@ -86,8 +86,8 @@ fn an_unsolicited_answer_is_delivered_as_a_datagram() {
     send_at(&mut here, 0, liar.local(), &[vec![1]]);
     liar.say(here.local(), &forged);
     assert_eq!(look(&mut here, 0), [forged.to_vec()], "it does not know the number");
-    assert_eq!(here.ears.mac(there.local(), 1, 0), None);
-    assert_eq!(here.ears.mac(liar.local(), 1, 0), None);
+    assert_eq!(here.reachability.mac(there.local(), 1, 0), None);
+    assert_eq!(here.reachability.mac(liar.local(), 1, 0), None);
 }
 
 /// Somebody of the same Ethernet whose datagrams do not come by UDP, or who has another MAC.
@@ -220,24 +220,24 @@ fn a_packet_socket_is_opened_for_a_host_of_the_same_ethernet() {
         assert!(ip(&format!("-n {name} link add eth0 type veth peer name eth1")));
         assert!(ip(&format!("-n {name} address add 10.9.0.1/24 dev eth0")));
         assert!(ip(&format!("-n {name} link set eth0 up")));
-        let mut net = Packet::beside(([10, 9, 0, 1], 0).into()).unwrap();
+        let mut net = Packet::bind_optional(([10, 9, 0, 1], 0).into()).unwrap();
         send_at(&mut net, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
-        assert!(matches!(net.beside, Beside::Later { .. }), "nothing has come");
+        assert!(matches!(net.packet_socket, PacketSocket::Later { .. }), "nothing has come");
         hear_and_say(&mut net);
         assert_eq!(frames(&net).longest(([10, 9, 0, 2], 9).into()), 1500 - HEADER_BYTES);
         let many: Vec<_> =
             (1..SOCKETS_MAX).map(|_| Packet::bind(([10, 9, 0, 1], 0).into()).unwrap()).collect();
         assert_eq!(sockets_here(), SOCKETS_MAX);
-        let mut late = Packet::beside(([10, 9, 0, 1], 0).into()).unwrap();
+        let mut late = Packet::bind_optional(([10, 9, 0, 1], 0).into()).unwrap();
         hear_and_say(&mut late);
-        assert!(matches!(late.beside, Beside::Never), "there are many");
+        assert!(matches!(late.packet_socket, PacketSocket::Never), "there are many");
         drop(many);
-        let mut everywhere = Packet::beside(([0, 0, 0, 0], 0).into()).unwrap();
+        let mut everywhere = Packet::bind_optional(([0, 0, 0, 0], 0).into()).unwrap();
         hear_and_say(&mut everywhere);
-        assert!(matches!(everywhere.beside, Beside::Never), "it is of no interface");
+        assert!(matches!(everywhere.packet_socket, PacketSocket::Never), "it is of no interface");
     });
-    let net = Packet::beside(([127, 0, 0, 1], 0).into()).unwrap();
-    assert!(matches!(net.beside, Beside::Never));
+    let net = Packet::bind_optional(([127, 0, 0, 1], 0).into()).unwrap();
+    assert!(matches!(net.packet_socket, PacketSocket::Never));
 }
 
 // spec: NET-16
@@ -259,7 +259,7 @@ fn a_port_answers_with_the_mac_that_its_interface_has_now_and_knows_when_it_has_
         // It is asked again where it was, and answers where it is.
         send_at(&mut there, 200 * MILLI, here.local(), &[vec![1]]);
         wait(&here);
-        while !there.ears.takes(here.local(), new, 200 * MILLI) {
+        while !there.reachability.accepts(here.local(), new, 200 * MILLI) {
             look(&mut here, 200 * MILLI);
             look(&mut there, 200 * MILLI);
         }
@@ -267,10 +267,10 @@ fn a_port_answers_with_the_mac_that_its_interface_has_now_and_knows_when_it_has_
         set("address del 10.9.0.1/24 dev eth0");
         set("address add 10.9.0.1/24 dev eth1");
         // The interface that has answered is gone: the next question goes where the address is.
-        here.ears = Reachability::default();
+        here.reachability = Reachability::default();
         get_acquainted(&mut here, &mut there);
         let later = 10_000 * MILLI;
         send_at(&mut here, later, there.local(), &[vec![2]]);
-        assert!(matches!(here.beside, Beside::Later { .. }));
+        assert!(matches!(here.packet_socket, PacketSocket::Later { .. }));
     });
 }

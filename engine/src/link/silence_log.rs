@@ -9,17 +9,17 @@ use std::time::Duration;
 
 /// What people are told of a peer that is not heard.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct SilenceLog {
     is_told: bool,
 }
 
-impl Doubt {
+impl SilenceLog {
     /// Nothing was heard for so long. Whether that is news.
     #[cold]
-    pub(super) fn tell(&mut self, whom: Option<SocketAddr>, silent: Duration) -> bool {
+    pub(super) fn tell(&mut self, peer_address: Option<SocketAddr>, silent: Duration) -> bool {
         let is_news = !std::mem::replace(&mut self.is_told, true);
         if is_news {
-            let (at, silent) = (place(whom), silent.as_secs_f32());
+            let (at, silent) = (place(peer_address), silent.as_secs_f32());
             tell!(
                 WARN,
                 "nothing was heard of the port at {at} for {silent:.1} s; what goes there \
@@ -31,9 +31,9 @@ impl Doubt {
 
     /// Something is heard again.
     #[cold]
-    pub(super) fn end(&mut self, whom: Option<SocketAddr>) {
+    pub(super) fn end(&mut self, peer_address: Option<SocketAddr>) {
         if std::mem::take(&mut self.is_told) {
-            tell!(WARN, "the port at {} is heard again", place(whom));
+            tell!(WARN, "the port at {} is heard again", place(peer_address));
         }
     }
 }

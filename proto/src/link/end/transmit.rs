@@ -9,7 +9,7 @@ use super::super::pieces::{self, PIECE_HEAD_BYTES, Piece};
 use super::super::resync::Call;
 use super::super::send::Transmission;
 use super::super::slot;
-use super::hear::Silence;
+use super::ack_effects::NoEffects;
 use super::{Empty, End, EndEffects, Lane, NOTHING, Newest, PROBE, Part};
 
 impl End {
@@ -41,7 +41,7 @@ impl End {
 
     /// When [`End::remind`] is due.
     pub(super) fn reminds_at(&self) -> Option<u64> {
-        let at = self.reminder.due(&self.rtt, self.patience)?;
+        let at = self.reminder.due(&self.rtt, self.max_ack_delay)?;
         let at = self.congestion.next_send(at).unwrap_or(at);
         (self.in_flight() > 0).then_some(at)
     }
@@ -63,7 +63,7 @@ impl End {
         let is_due = self.asked_at.is_none_or(|at| at.saturating_add(self.rtt.timeout()) <= now);
         if is_wanted && is_due {
             self.asked_at = Some(now);
-            self.tell(PROBE, now, fx);
+            self.transmit_chosen(PROBE, now, fx);
         }
     }
 
@@ -71,15 +71,15 @@ impl End {
         match self.life.due(now, self.rtt.timeout()) {
             Due::Nothing => {}
             Due::Probe => {
-                self.doubt(now, fx);
-                self.tell(PROBE, now, fx);
+                self.on_unanswered(now, fx);
+                self.transmit_chosen(PROBE, now, fx);
             }
-            Due::Close => self.tell((Kind::Close, Flags::empty(), 0), now, fx),
+            Due::Close => self.transmit_chosen((Kind::Close, Flags::empty(), 0), now, fx),
         }
     }
 
     // spec: LINK-17, LINK-29
-    fn doubt(&mut self, now: u64, fx: &mut impl EndEffects) {
+    fn on_unanswered(&mut self, now: u64, fx: &mut impl EndEffects) {
         if fx.is_port_closed() {
             self.life.on_port_closed();
         }
@@ -93,7 +93,7 @@ impl End {
     pub(super) fn on_close(&mut self, header: &Header, now: u64, fx: &mut impl EndEffects) {
         self.life.on_close();
         if !header.flags.contains(Flags::ANSWER) {
-            self.tell((Kind::Close, Flags::ANSWER, 0), now, fx);
+            self.transmit_chosen((Kind::Close, Flags::ANSWER, 0), now, fx);
         }
     }
 
@@ -115,7 +115,7 @@ impl End {
     // spec: LINK-22
     pub(super) fn ask_resync(&mut self, now: u64, fx: &mut impl EndEffects) {
         if let Some(round) = self.resync.due(now, self.rtt.timeout()) {
-            self.tell((Kind::Resync, Flags::empty(), round), now, fx);
+            self.transmit_chosen((Kind::Resync, Flags::empty(), round), now, fx);
         }
     }
 
@@ -130,7 +130,7 @@ impl End {
         self.resync.done(call, header, now);
         self.counters.resyncs += u64::from(call == Call::Asked);
         if matches!(call, Call::Asked | Call::Again) {
-            self.tell((Kind::Resync, Flags::ANSWER, header.seq), now, fx);
+            self.transmit_chosen((Kind::Resync, Flags::ANSWER, header.seq), now, fx);
         }
     }
 
@@ -143,19 +143,19 @@ impl End {
     /// Says what has not been said, though there would be time: the owner is about to sleep.
     /// Whether that was anything.
     // spec: LINK-13
-    pub fn say_all(&mut self, now: u64, fx: &mut impl EndEffects) -> bool {
-        let has_news = self.lanes.iter().any(|lane| lane.inward.say_by(0).is_some());
+    pub fn flush_acks(&mut self, now: u64, fx: &mut impl EndEffects) -> bool {
+        let has_news = self.lanes.iter().any(|lane| lane.inward.ack_due(0).is_some());
         let says = has_news && self.life.is_open();
         if says {
-            self.tell(NOTHING, now, fx);
+            self.transmit_chosen(NOTHING, now, fx);
         }
         says
     }
 
-    pub(super) fn must_say(&self, now: u64) -> bool {
+    pub(super) fn must_ack(&self, now: u64) -> bool {
         let round_trip = self.round_trip();
         self.lanes.iter().any(|lane| {
-            lane.inward.say_by(self.patience).is_some_and(|by| by <= now)
+            lane.inward.ack_due(self.max_ack_delay).is_some_and(|by| by <= now)
                 || lane.inward.nack_due(now, round_trip)
         })
     }
@@ -213,17 +213,17 @@ impl End {
         }
     }
 
-    /// Sends what is to tell how long a frame may be.
+    /// Sends what is to transmit_chosen how long a frame may be.
     // spec: MTU-3, MTU-5, MTU-6
     #[inline]
-    pub(super) fn look_for_lengths(&mut self, now: u64, fx: &mut impl EndEffects) {
+    pub(super) fn send_length_probes(&mut self, now: u64, fx: &mut impl EndEffects) {
         if self.lengths.due() <= now {
-            self.look_for_length(now, fx);
+            self.send_due_length_probes(now, fx);
         }
     }
 
     #[cold]
-    fn look_for_length(&mut self, now: u64, fx: &mut impl EndEffects) {
+    fn send_due_length_probes(&mut self, now: u64, fx: &mut impl EndEffects) {
         while let Some(look) = self.lengths.next(now, self.rtt.timeout()) {
             let Look { path, len, number, is_pair } = look;
             let Some(id) = PathId::new(path).filter(|_| path < self.agreed.paths) else { continue };
@@ -236,18 +236,18 @@ impl End {
             self.counters.told += 1;
             fx.transmit_part(&header, &Part::Padding);
         }
-        self.on_fallen(now);
+        self.on_limit_lowered(now);
     }
 
     /// What is under way and too long is lost, which says nothing of how much a path carries: it
     /// goes again in pieces.
     // spec: MTU-7
-    fn on_fallen(&mut self, now: u64) {
-        while let Some(path) = self.lengths.take_fallen() {
+    fn on_limit_lowered(&mut self, now: u64) {
+        while let Some(path) = self.lengths.take_lowered() {
             let limit = self.lengths.limit(path);
             for channel in Channel::ALL {
-                let fx = &mut Silence;
-                let (mut heard, lanes) = self.hearing((channel, now), fx);
+                let fx = &mut NoEffects;
+                let (mut heard, lanes) = self.ack_effects((channel, now), fx);
                 lanes[channel.index()].out.lose_longer(path, limit, &mut heard);
             }
             self.congestion.on_excuse();
@@ -279,7 +279,7 @@ impl End {
     }
 
     /// A path of which the owner asks its host how long a frame may be, and then tells
-    /// [`End::on_told`].
+    /// [`End::on_host_limit`].
     // spec: MTU-3
     pub fn asks_host(&mut self) -> Option<u8> {
         self.lengths.asks_host()
@@ -287,20 +287,20 @@ impl End {
 
     /// The host takes a frame of so many bytes for this path, as far as it knows.
     // spec: MTU-1, MTU-3
-    pub fn on_told(&mut self, path: u8, most: u16, now: u64) {
-        self.lengths.on_told(path, most, now);
-        self.on_fallen(now);
+    pub fn on_host_limit(&mut self, path: u8, most: u16, now: u64) {
+        self.lengths.on_host_limit(path, most, now);
+        self.on_limit_lowered(now);
     }
 
     /// The host has refused a frame for this path, as it was longer than this.
     // spec: MTU-2
     pub fn on_refused(&mut self, path: u8, most: u16, now: u64) {
         self.lengths.on_refused(path, most, now);
-        self.on_fallen(now);
+        self.on_limit_lowered(now);
     }
 
     /// Sends a frame without a payload on the path whose turn it is.
-    pub(super) fn tell(&mut self, what: Empty, now: u64, fx: &mut impl EndEffects) {
+    pub(super) fn transmit_chosen(&mut self, what: Empty, now: u64, fx: &mut impl EndEffects) {
         if let Some(path) = self.paths.choose(now) {
             self.transmit_empty(what, path, now, fx);
         }
@@ -359,10 +359,10 @@ impl End {
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             // What came before its turn on another channel is still to be told.
             if index == self.turn || lane.inward.sack() == 0 {
-                lane.inward.said(now, nack && index == self.turn);
+                lane.inward.on_ack_sent(now, nack && index == self.turn);
             }
         }
-        let is_told = |lane: &Lane| lane.inward.sack() != 0 || lane.inward.say_by(0).is_none();
+        let is_told = |lane: &Lane| lane.inward.sack() != 0 || lane.inward.ack_due(0).is_none();
         debug_assert!(self.lanes.iter().all(is_told), "what a frame says is not said again");
         header
     }

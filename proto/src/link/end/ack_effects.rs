@@ -16,7 +16,7 @@ pub(super) struct Tally {
 }
 
 /// What a sender tells while the end listens.
-pub(super) struct Hearing<'a, F> {
+pub(super) struct AckEffects<'a, F> {
     pub(super) channel: Channel,
     pub(super) now: u64,
     pub(super) timeout: u64,
@@ -27,7 +27,7 @@ pub(super) struct Hearing<'a, F> {
     pub(super) tally: Tally,
 }
 
-impl<F: EndEffects> SendEffects for Hearing<'_, F> {
+impl<F: EndEffects> SendEffects for AckEffects<'_, F> {
     fn arrived(&mut self, _: u32, transmission: Transmission) {
         self.tally.arrived += 1;
         self.lengths.on_arrived(&transmission, self.now);
@@ -70,22 +70,22 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
 }
 
 impl End {
-    pub(super) fn hearing<'a, F: EndEffects>(
+    pub(super) fn ack_effects<'a, F: EndEffects>(
         &'a mut self,
         (channel, now): (Channel, u64),
         fx: &'a mut F,
-    ) -> (Hearing<'a, F>, &'a mut [Lane; CHANNELS]) {
+    ) -> (AckEffects<'a, F>, &'a mut [Lane; CHANNELS]) {
         let timeout = self.rtt.timeout();
         let Self { lanes, paths, lengths, counters, .. } = self;
         let tally = Tally::default();
-        (Hearing { channel, now, timeout, paths, lengths, counters, fx, tally }, lanes)
+        (AckEffects { channel, now, timeout, paths, lengths, counters, fx, tally }, lanes)
     }
 }
 
 /// Timeouts cause nothing outside.
-pub(super) struct Silence;
+pub(super) struct NoEffects;
 
-impl EndEffects for Silence {
+impl EndEffects for NoEffects {
     fn transmit(&mut self, _: &Header) {}
     fn transmit_part(&mut self, _: &Header, _: &Part) {}
     fn arrived(&mut self, _: Channel, _: u32) {}

@@ -21,7 +21,7 @@
 use super::end::Agreement;
 use super::frame::{Header, Kind};
 use super::open::{AgreedLimits, SetUp, agree};
-use super::ration::Ration;
+use super::token_bucket::TokenBucket;
 use crate::heap;
 use crate::lane::Malformed;
 use alloc::boxed::Box;
@@ -62,7 +62,7 @@ impl Place {
 
 /// What is known of an open before it is let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asker {
+pub struct OpenRequest {
     /// Whose it is: attempts in one name compete for a few places only.
     pub opener: u64,
     /// By which it is known again: bits of the open as it travels, which those of no other have.
@@ -75,14 +75,14 @@ pub struct Asker {
 
 /// Why an open gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum AdmitError {
     /// No correct peer opens like that: it repeats what this port itself has said, or is an accept.
     Malformed,
     /// Others have all the places, and may still confirm theirs.
-    Crowded,
+    Full,
 }
 
-impl From<Malformed> for Unfit {
+impl From<Malformed> for AdmitError {
     fn from(_: Malformed) -> Self {
         Self::Malformed
     }
@@ -91,7 +91,7 @@ impl From<Malformed> for Unfit {
 /// A link that was asked for and is not confirmed.
 #[derive(Clone, Copy, Debug)]
 pub struct HalfOpen {
-    asker: Asker,
+    request: OpenRequest,
     at: u64,
     /// When its accept was sent last.
     said: u64,
@@ -120,16 +120,16 @@ impl HalfOpen {
         &self.agreed
     }
 
-    const fn expires(&self, patience: u64) -> u64 {
-        if self.is_void { self.at } else { self.at.saturating_add(patience) }
+    const fn expires(&self, timeout: u64) -> u64 {
+        if self.is_void { self.at } else { self.at.saturating_add(timeout) }
     }
 
     /// Whether it may have to leave for another one.
     // spec: OPEN-9
-    const fn yields_to(&self, other: &Asker, now: u64) -> bool {
+    const fn yields_to(&self, other: &OpenRequest, now: u64) -> bool {
         let is_young = now.saturating_sub(self.at) < YOUNG;
-        let is_less = other.is_proved && !self.asker.is_proved;
-        let is_more = self.asker.is_proved && !other.is_proved;
+        let is_less = other.is_proved && !self.request.is_proved;
+        let is_more = self.request.is_proved && !other.is_proved;
         self.is_void || is_less || (!is_young && !is_more)
     }
 
@@ -143,14 +143,14 @@ impl HalfOpen {
 
 /// The table of half-open links.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct HalfOpenTable {
     /// Nanoseconds for which an opener may take to confirm.
-    patience: u64,
+    timeout: u64,
     /// Not in the value itself, which moves over the stack of whoever opens a port.
     places: Box<[Option<HalfOpen>; HALF_OPEN_MAX]>,
     answered: Answered,
     /// Of opens that have proved nothing.
-    unproved: Ration,
+    unproved: TokenBucket,
 }
 
 /// Marks of the opens that were answered last.
@@ -167,23 +167,23 @@ impl Answered {
     }
 }
 
-impl Door {
+impl HalfOpenTable {
     /// For hosts of one rack: longer than an accept is repeated until it arrives, shorter than a
     /// flood of opens is kept.
-    pub const PATIENCE: u64 = 5_000_000_000;
+    pub const TIMEOUT: u64 = 5_000_000_000;
 
     /// An empty table, whose entries stay for so many nanoseconds. Of opens that have proved
     /// nothing it takes as many as the ration says.
-    pub fn new(patience: u64, unproved: Ration) -> Self {
+    pub fn new(timeout: u64, unproved: TokenBucket) -> Self {
         let answered = Answered { marks: vec![0; ANSWERED_MAX].into(), next: 0 };
-        Self { patience, places: heap::array(|_| None), answered, unproved }
+        Self { timeout, places: heap::array(|_| None), answered, unproved }
     }
 
     /// For a port on a host of a rack. What an open costs, two operations on the curve, is some
     /// hundredths of a processor at this rate.
     // spec: OPEN-21
     pub fn rack(now: u64) -> Self {
-        Self::new(Self::PATIENCE, Ration::new(32, 5_000_000, now))
+        Self::new(Self::TIMEOUT, TokenBucket::new(32, 5_000_000, now))
     }
 
     /// What holds between two steps, whoever has asked for what.
@@ -191,7 +191,7 @@ impl Door {
         if cfg!(debug_assertions) {
             for entry in self.places.iter().flatten() {
                 let others = self.places.iter().flatten();
-                let own = others.filter(|other| other.asker.opener == entry.asker.opener);
+                let own = others.filter(|other| other.request.opener == entry.request.opener);
                 debug_assert!(own.count() <= HALF_OPEN_OF_ONE, "nobody has more than a few places");
                 debug_assert!(entry.ours.answers == entry.theirs.nonce, "an accept is of its open");
             }
@@ -208,7 +208,7 @@ impl Door {
     /// what has come with what it keeps, instead of deciphering it once more.
     // spec: OPEN-8
     pub fn with_mark(&self, mark: u64) -> Option<Place> {
-        self.position(|entry| !entry.is_void && entry.asker.mark == mark)
+        self.position(|entry| !entry.is_void && entry.request.mark == mark)
     }
 
     /// Whether the accept of this place may be sent again to where it was sent first.
@@ -233,10 +233,10 @@ impl Door {
     /// was answered is a recording, or its place has gone; one that has proved nothing must name
     /// this port, and be one of few.
     // spec: OPEN-20, OPEN-21
-    pub fn lets_in(&mut self, asker: &Asker, is_named: bool, now: u64) -> bool {
-        let is_new = !self.was_answered(asker.mark);
+    pub fn may_enter(&mut self, request: &OpenRequest, is_named: bool, now: u64) -> bool {
+        let is_new = !self.was_answered(request.mark);
         let is_few = self.len() < HALF_OPEN_CALM;
-        is_new && (asker.is_proved || (is_named && is_few && self.unproved.take(now)))
+        is_new && (request.is_proved || (is_named && is_few && self.unproved.take(now)))
     }
 
     /// Takes in an open that has not come before, and that the owner wants. `ours` is what it
@@ -245,23 +245,23 @@ impl Door {
     /// leave it.
     ///
     /// # Errors
-    /// [`Unfit`], and nothing changes.
+    /// [`AdmitError`], and nothing changes.
     // spec: OPEN-8, OPEN-9
     pub fn admit(
         &mut self,
-        asker: Asker,
+        request: OpenRequest,
         theirs: &SetUp,
         ours: SetUp,
         now: u64,
-    ) -> Result<(Place, Option<HalfOpen>), Unfit> {
+    ) -> Result<(Place, Option<HalfOpen>), AdmitError> {
         let ours = ours.answering(theirs);
         let agreed = agree(&ours, theirs)?;
-        let place = self.place_for(&asker, now).ok_or(Unfit::Crowded)?;
-        self.answered.add(asker.mark);
+        let place = self.place_for(&request, now).ok_or(AdmitError::Full)?;
+        self.answered.add(request.mark);
         let (at, said, theirs) = (now, now, *theirs);
-        let entry = HalfOpen { asker, at, said, is_void: false, theirs, ours, agreed };
+        let entry = HalfOpen { request, at, said, is_void: false, theirs, ours, agreed };
         let before = self.places[place.index()].replace(entry);
-        debug_assert!(self.was_answered(asker.mark), "a recording of it is known again");
+        debug_assert!(self.was_answered(request.mark), "a recording of it is known again");
         self.check();
         Ok((place, before))
     }
@@ -272,24 +272,24 @@ impl Door {
     }
 
     /// The half-open link to which frames with this index go, if it is one: where frames are
-    /// encrypted, whose keys are needed before [`Door::confirm`] can be asked.
+    /// encrypted, whose keys are needed before [`HalfOpenTable::confirm`] can be asked.
     pub fn with_index(&self, index: u32) -> Option<Place> {
         self.position(|entry| !entry.is_void && entry.ours.index == index)
     }
 
     /// A frame has come that belongs to no link. If it is a good one of a half-open link, that is a
     /// link from here on: its end is told of this very frame first. All other attempts of its
-    /// opener are void: [`Door::expire`] names them next. Behind its time it is none, so that an
+    /// opener are void: [`HalfOpenTable::expire`] names them next. Behind its time it is none, so that an
     /// opener knows from when on it has to ask again.
     // spec: OPEN-10
     pub fn confirm(&mut self, header: &Header, now: u64) -> Option<(Place, HalfOpen)> {
-        let patience = self.patience;
+        let timeout = self.timeout;
         let is_it =
-            |entry: &HalfOpen| entry.is_confirmed_by(header) && now < entry.expires(patience);
+            |entry: &HalfOpen| entry.is_confirmed_by(header) && now < entry.expires(timeout);
         let place = self.position(is_it)?;
         let confirmed = self.places[place.index()].take()?;
         let others = self.places.iter_mut().flatten();
-        for other in others.filter(|entry| entry.asker.opener == confirmed.asker.opener) {
+        for other in others.filter(|entry| entry.request.opener == confirmed.request.opener) {
             other.is_void = true;
         }
         debug_assert!(!confirmed.is_void, "one of several attempts becomes a link");
@@ -300,15 +300,15 @@ impl Door {
     /// Forgets one entry that is void or whose time is over; the owner asks until there is none.
     // spec: OPEN-9
     pub fn expire(&mut self, now: u64) -> Option<(Place, HalfOpen)> {
-        let patience = self.patience;
-        let place = self.position(|entry| entry.expires(patience) <= now)?;
+        let timeout = self.timeout;
+        let place = self.position(|entry| entry.expires(timeout) <= now)?;
         Some((place, self.places[place.index()].take()?))
     }
 
-    /// When [`Door::expire`] has something to do next.
+    /// When [`HalfOpenTable::expire`] has something to do next.
     pub fn deadline(&self) -> u64 {
         let entries = self.places.iter().flatten();
-        entries.map(|entry| entry.expires(self.patience)).min().unwrap_or(u64::MAX)
+        entries.map(|entry| entry.expires(self.timeout)).min().unwrap_or(u64::MAX)
     }
 
     /// How many links are half-open.
@@ -325,31 +325,31 @@ impl Door {
     /// Those that have proved nothing leave before others, then those of hosts that have many, and
     /// then the oldest.
     // spec: OPEN-9
-    fn place_for(&self, asker: &Asker, now: u64) -> Option<Place> {
-        let own = |entry: &HalfOpen| entry.asker.opener == asker.opener;
+    fn place_for(&self, request: &OpenRequest, now: u64) -> Option<Place> {
+        let own = |entry: &HalfOpen| entry.request.opener == request.opener;
         let is_greedy =
             self.places.iter().flatten().filter(|entry| own(entry)).count() >= HALF_OPEN_OF_ONE;
         if !is_greedy && let Some(free) = self.places.iter().position(Option::is_none) {
             return Some(Place(free as u8));
         }
-        let own_host = self.of_host(asker.host);
-        let is_of_crowd =
-            |entry: &HalfOpen| asker.is_proved && self.of_host(entry.asker.host) > own_host + 1;
+        let own_host = self.of_host(request.host);
+        let is_of_greedy_host =
+            |entry: &HalfOpen| request.is_proved && self.of_host(entry.request.host) > own_host + 1;
         let may = |entry: &HalfOpen| match is_greedy {
-            true => own(entry) && entry.yields_to(asker, now),
-            false => entry.yields_to(asker, now) || is_of_crowd(entry),
+            true => own(entry) && entry.yields_to(request, now),
+            false => entry.yields_to(request, now) || is_of_greedy_host(entry),
         };
         let places = self.places.iter().enumerate();
         let entries = places.filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
-        let first = entries
-            .filter(|(_, entry)| may(entry))
-            .min_by_key(|(_, entry)| (entry.asker.is_proved, !is_of_crowd(entry), entry.at))?;
+        let first = entries.filter(|(_, entry)| may(entry)).min_by_key(|(_, entry)| {
+            (entry.request.is_proved, !is_of_greedy_host(entry), entry.at)
+        })?;
         Some(Place(first.0 as u8))
     }
 
     /// Links that are half-open with a host.
     fn of_host(&self, host: u64) -> usize {
-        self.places.iter().flatten().filter(|entry| entry.asker.host == host).count()
+        self.places.iter().flatten().filter(|entry| entry.request.host == host).count()
     }
 
     fn position(&self, is_meant: impl Fn(&HalfOpen) -> bool) -> Option<Place> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How often and since when a link was asked for by one way, and what the peer has said there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct AttemptLog {
     opens: u32,
     since: u64,
     word: Option<Word>,
@@ -18,7 +18,7 @@ enum Word {
     Refused(Refusal),
 }
 
-impl Fate {
+impl AttemptLog {
     /// An open is due.
     pub(crate) fn ask(&mut self, now: u64) {
         if self.opens == 0 {
@@ -64,17 +64,17 @@ mod tests {
     // spec: OPEN-32
     #[test]
     fn a_refusal_of_the_peer_outranks_a_network_error() {
-        let mut fate = Fate::default();
-        let told = |fate: &Fate, hint| fate.told(AT.into(), hint, 9_000).outcome;
-        assert_eq!(told(&fate, None), AttemptOutcome::Nothing);
-        assert_eq!(told(&fate, Some(UNSENT)), AttemptOutcome::NotSent(Errno::NETUNREACH));
-        fate.refused(Refusal::Key);
-        fate.refused(Refusal::Unknown);
-        assert_eq!(told(&fate, Some(UNSENT)), AttemptOutcome::Refused(Refusal::Key));
-        fate.answered();
-        assert_eq!(told(&fate, Some(UNSENT)), AttemptOutcome::Answered);
-        [4_000, 5_000].into_iter().for_each(|now| fate.ask(now));
-        let tried = fate.told(AT.into(), None, 9_000);
+        let mut attempt = AttemptLog::default();
+        let told = |attempt: &AttemptLog, hint| attempt.told(AT.into(), hint, 9_000).outcome;
+        assert_eq!(told(&attempt, None), AttemptOutcome::Nothing);
+        assert_eq!(told(&attempt, Some(UNSENT)), AttemptOutcome::NotSent(Errno::NETUNREACH));
+        attempt.refused(Refusal::Key);
+        attempt.refused(Refusal::Unknown);
+        assert_eq!(told(&attempt, Some(UNSENT)), AttemptOutcome::Refused(Refusal::Key));
+        attempt.answered();
+        assert_eq!(told(&attempt, Some(UNSENT)), AttemptOutcome::Answered);
+        [4_000, 5_000].into_iter().for_each(|now| attempt.ask(now));
+        let tried = attempt.told(AT.into(), None, 9_000);
         assert_eq!((tried.opens, tried.time), (2, Duration::from_nanos(5_000)));
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec;
 /// So much at once, and one more in each interval. A flood of strange frames causes few answers.
 // spec: OPEN-11, OPEN-21
 #[derive(Clone, Debug)]
-pub struct Ration {
+pub struct TokenBucket {
     burst: u32,
     interval: u64,
     left: u32,
@@ -13,7 +13,7 @@ pub struct Ration {
     at: u64,
 }
 
-impl Ration {
+impl TokenBucket {
     /// All of the burst is there.
     pub const fn new(burst: u32, interval: u64, now: u64) -> Self {
         assert!(burst > 0 && interval > 0, "something may be sent, now and then");
@@ -48,12 +48,12 @@ const GROUPS: usize = 64;
 /// A ration for each of some groups of addresses: who sends much leaves that of the others alone.
 // spec: OPEN-22
 #[derive(Clone, Debug)]
-pub struct Rations(Box<[Ration]>);
+pub struct TokenBuckets(Box<[TokenBucket]>);
 
-impl Rations {
+impl TokenBuckets {
     /// 16 at once, and 250 in a second, to each group.
     pub fn rack(now: u64) -> Self {
-        Self(vec![Ration::new(16, 4_000_000, now); GROUPS].into())
+        Self(vec![TokenBucket::new(16, 4_000_000, now); GROUPS].into())
     }
 
     /// Takes one of the group's to which an address belongs, by a number that nobody can choose.

@@ -95,8 +95,8 @@ fn messages_of_all_sizes_arrive_over_a_lossy_corrupting_network() {
     exchange(true, "loss=20%,dup=2%,reorder=5%,corrupt=1%");
 }
 
-/// Messages of 64 KiB that go before they are wanted, from an endpoint to another one that want
-/// rings of so many bytes.
+/// Messages of 64 KiB that go before they are wanted, between endpoints that want rings of this
+/// number of bytes.
 fn gone_of_many(rings: [Option<usize>; 2]) -> usize {
     let options =
         |ring: Option<usize>| ring.map_or_else(|| apart(true), |ring| apart(true).ring(ring));
@@ -287,7 +287,7 @@ fn changed(side: &Side, at: usize, with: u8) -> ayre::endpoint::Address {
     ayre::endpoint::Address::from_bytes(&bytes).expect("an address")
 }
 
-/// What becomes of a message to it.
+/// The fate of a message to it.
 fn fate(near: &mut Side, far: &mut Side, remote: RemoteId) -> Fault {
     let mut bytes = [1];
     let message: OutgoingMessage = message(1, &mut bytes, false);

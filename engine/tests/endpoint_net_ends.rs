@@ -10,7 +10,7 @@ use ayre::{Fault, PostError};
 use common::watchdog::Watchdog;
 use sides::{SHORT, Side, apart, message, pass, pattern, poll_until, receive, send};
 
-/// What is under way in either direction ends with the other side.
+/// Operations under way in either direction end with the other side.
 fn check_end(near: &mut Side, mut far: Side, to_far: RemoteId, go: impl FnOnce(Side)) {
     let (mut long, mut waits, mut room) = (vec![1; 100_000], [2; 8], [0; 8]);
     let only_far = |tag, room| PostedReceive { source: Some(to_far), ..receive(tag, room) };

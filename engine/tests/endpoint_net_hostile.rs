@@ -125,7 +125,7 @@ fn bytes_of_no_meaning_are_counted() {
 struct Caller {
     socket: UdpSocket,
     victim: SocketAddr,
-    /// What a correct endpoint says to the victim.
+    /// A correct endpoint's messages to the victim.
     owner: [u64; 7],
     number: u64,
 }

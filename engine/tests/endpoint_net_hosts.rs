@@ -213,7 +213,8 @@ fn an_endpoint_is_found_at_the_address_that_answers() {
     );
 }
 
-/// What the two ends of the cable take: one after the other, while messages go both ways.
+/// The lengths that the two ends of the cable take: one after the other, while messages go both
+/// ways.
 const MTUS: [[u32; 2]; 6] =
     [[1500, 1500], [1280, 1280], [1280, 1000], [576, 576], [9000, 9000], [9000, 1300]];
 /// Exchanges with each.

@@ -1,5 +1,5 @@
-//! What polls do to the program that makes them, where an endpoint has links: alone in its process,
-//! since whoever else polls here counts for a crowd.
+//! The effect of polls on the program that makes them, where an endpoint has links. The test is
+//! alone in its process, since every other thread that polls here counts for a crowd.
 mod common;
 #[path = "endpoint_net/sides.rs"]
 mod sides;

@@ -231,7 +231,7 @@ fn waits_in_one_thread_end_at_the_same_times() {
     assert_eq!(run(), run());
 }
 
-/// The system's clock decides when such a call returns, and not what the network has done by then.
+/// The system's clock decides when that call returns, and not what the network has done by then.
 // spec: NET-9, NET-17
 #[test]
 fn a_wait_that_times_out_lasts_its_real_duration() {

@@ -1,5 +1,5 @@
-//! Collectives that are begun and not waited for, over a bad network, while a member may be killed;
-//! all members are polled by one thread: a seed brings a run back.
+//! Collectives that are begun and not waited for, over a bad network, while a member may be killed.
+//! All members are polled by one thread, so a seed brings a run back.
 mod common;
 
 use ayre::Simulation;
@@ -29,7 +29,7 @@ fn values(call: u64, member: usize, len: usize) -> Vec<u64> {
     (0..len).map(|at| value(call, member, at)).collect()
 }
 
-/// What all do in one call: which collective, with whom in the middle, and how many values.
+/// The call that all make: the collective, its root, and the number of values.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     call: u64,
@@ -51,7 +51,7 @@ impl Plan {
         }
     }
 
-    /// What a member has in the end.
+    /// The values of a member in the end.
     fn due(self, own: usize) -> Vec<u64> {
         let Self { call, kind, root, len } = self;
         let all = 0..MEMBERS;

@@ -19,14 +19,14 @@ const PATIENCE: usize = 100_000;
 /// Ports that are killed in a run at most.
 const KILLS: usize = 3;
 
-/// What stands at one ticket.
+/// The event at one ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
     Message { origin: PeerId, number: u64 },
     View { number: u64, members: Vec<PeerId> },
 }
 
-/// What a port has seen since it last began to join.
+/// The events at a port since it last began to join.
 #[derive(Debug, Default)]
 struct Seen {
     /// The first ticket that it sees; none before it is in.
@@ -131,7 +131,7 @@ struct Run {
     simulation: Simulation,
     /// By port; none of those that were killed.
     members: Vec<Option<Member>>,
-    /// What members have seen that live, or have left in order.
+    /// The events at members that live, or have left in order.
     order: BTreeMap<u64, Entry>,
 }
 

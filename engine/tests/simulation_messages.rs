@@ -22,7 +22,7 @@ const WAIT_BITS: u64 = 18;
 
 const ANSWER: Handler<1> = Handler::named("answer");
 
-/// What a port knows of its questions to each other port.
+/// The state of a port's questions to each other port.
 #[derive(Debug, Default)]
 struct Asked {
     asked: u64,

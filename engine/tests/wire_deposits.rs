@@ -1,5 +1,5 @@
-//! What deposit messages put on the network, counted in a capture: a command each, many in a frame,
-//! and nothing comes back but word of what has arrived.
+//! The network traffic of deposit messages, counted in a capture: a command each, many in a frame,
+//! and nothing comes back but acknowledgements.
 mod common;
 
 use ayre::deposit::{
@@ -64,7 +64,7 @@ impl Queue {
         Self { sender, owner, depot, _inlet: inlet, remote }
     }
 
-    /// Until so many records are there.
+    /// Until this number of records are there.
     fn settle(&mut self, records: u64) {
         while self.depot.register(0) < records * RECORD {
             self.sender.progress();
@@ -73,7 +73,7 @@ impl Queue {
     }
 }
 
-/// What went one way. What the link sent again counts once.
+/// The traffic one way. A frame that the link sent again counts once.
 #[derive(Debug, Default)]
 struct Traffic {
     /// Frames with a command.
@@ -114,7 +114,7 @@ impl Traffic {
     }
 }
 
-/// What a capture holds: what went to a port, and what came from it.
+/// The contents of a capture: the traffic to a port, and from it.
 fn read(capture: &[u8], port: u16) -> [Traffic; 2] {
     let mut ways = [Traffic::default(), Traffic::default()];
     let mut rest = &capture[FILE_HEAD..];

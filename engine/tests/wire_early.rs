@@ -1,5 +1,5 @@
-//! Data of puts that is put in place before earlier frames have come: it is there sooner, nothing
-//! tells of it before its turn, and a peer that says so where it is not true harms nobody else.
+//! Data of puts that is put in place before earlier frames have come. The data is there sooner, and
+//! nothing tells of it before its turn. A peer that makes a false claim of it harms nobody else.
 mod common;
 #[path = "wire_hostile/liar.rs"]
 mod liar;
@@ -150,7 +150,7 @@ fn only_puts_execute_ahead_of_their_turn() {
     assert!(!watchdog.stop());
 }
 
-/// What is wrong with a put: the rights of its peer, or something that its claim is changed to.
+/// The fault of a put: the rights of its peer, or a change of its claim.
 type Case = (&'static str, Rights, fn(&mut Claim));
 
 // spec: WIRE-13, CAP-7
@@ -234,7 +234,7 @@ fn two_paths(number: u16) -> (Port, Vec<std::net::SocketAddr>) {
 }
 
 /// Each round puts the whole region, and then a part in it once more, which overlaps what is under
-/// way; when the second one's notification is there, all is as if both had come in order.
+/// way. When the second one's notification is there, all is as if both had come in order.
 // spec: WIRE-13, ORD-1, ORD-2, ORD-3
 #[test]
 fn early_frames_of_two_paths_keep_the_order_of_effects() {

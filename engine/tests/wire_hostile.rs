@@ -61,7 +61,7 @@ fn attack(world: &mut World, datagrams: &[Vec<u8>]) -> usize {
     refused as usize
 }
 
-/// What the victim was sent as part of its link: no opens.
+/// The datagrams of the victim's link that were sent to it: no opens.
 fn frames(world: &World) -> Vec<Vec<u8>> {
     world.tap.seen[0].iter().filter(|bytes| !is_open(bytes)).cloned().collect()
 }
@@ -423,7 +423,8 @@ fn a_flood_of_opens_does_not_block_a_new_link() {
     });
 }
 
-/// What somebody may answer to an open, who sees it and has seen an earlier link being opened.
+/// Possible answers to an open from an attacker that sees it and has seen an earlier link being
+/// opened.
 fn forged_accepts(open: &[u8], earlier: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let asked = Header::parse(open, crc32c).expect("an open");
     let mut random = Random::new(7);

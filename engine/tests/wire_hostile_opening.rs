@@ -63,7 +63,7 @@ fn recorded_life(victim: &mut Port, at: SocketAddr) -> [Vec<Vec<u8>>; 2] {
     tap.seen
 }
 
-/// What a port that holds the key has said to one of its own number.
+/// The datagrams of a port that holds the key to one of its own number.
 fn recorded_refusal(victim: &mut Port, at: SocketAddr) -> Vec<Vec<u8>> {
     let (mut taken, _) = open_at(0, Protection::Sealed.options());
     let (mut third, _) = open_at(3, Protection::Sealed.options());

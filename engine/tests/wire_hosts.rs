@@ -32,13 +32,13 @@ const PIECES: u64 = 32;
 /// Where a region counts what was added to it.
 const COUNTER: usize = PIECE * PIECES as usize;
 const NAME: u64 = 1;
-/// Every so many rounds the counter is fetched and added to.
+/// The number of rounds after which the counter is fetched and added to.
 const FETCH_EVERY: u64 = 16;
 /// Steps without news after each of which a process says that it is stuck.
 const STUCK: u64 = 5_000;
 /// Rounds between two words to the test.
 const WORD_EVERY: u64 = 25;
-/// What a process says that is stuck, and when it is done; words below these are how far it is.
+/// The words of a process that is stuck, or done; words below these give its progress.
 const STUCK_WORD: u64 = u64::MAX;
 const DONE_WORD: u64 = u64::MAX - 1;
 /// And one that has heard nothing of its peer for three silences.
@@ -52,7 +52,7 @@ const HASTY: Duration = Duration::from_millis(400);
 /// A time after which nobody is dead: of a death, its host tells.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// What the processes of a test are told.
+/// The parameters of a test's processes.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     sealed: bool,
@@ -141,7 +141,7 @@ struct Traffic {
     remote: RemoteRegion,
     /// Rounds of ours that were posted, messages and notifications of theirs.
     sent: u64,
-    /// What of the next round was posted.
+    /// The operations of the next round that were posted.
     stage: u32,
     /// Whether there are calls that wait for answers.
     blocks: bool,
@@ -151,7 +151,7 @@ struct Traffic {
     ended: u64,
 }
 
-/// What a process tells the test of its link.
+/// A process's report of its link to the test.
 struct News {
     is_heard: bool,
     to: Option<SocketAddr>,
@@ -230,7 +230,7 @@ impl Traffic {
         self.sent += u64::from(self.stage == 0);
     }
 
-    /// What waits for answers.
+    /// The operations that wait for answers.
     fn fetch(&mut self) -> Result<(), Fault> {
         let (remote, round) = (&self.remote, self.sent);
         let before = post(&mut self.port, |port| port.fetch_add(remote, COUNTER as u64, 1))?;
@@ -475,7 +475,7 @@ fn one_of_two_cables_is_pulled_and_plugged_in_again() {
     );
 }
 
-/// What the survivor of each round is connected with besides the victim: a port of its own host.
+/// The survivor's connection in each round besides the victim: a port of its own host.
 const FRIEND: u16 = 5;
 const VICTIM: u16 = 1;
 

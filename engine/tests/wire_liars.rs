@@ -1,5 +1,5 @@
-//! A peer of another host that has opened a link as it should, and then lies: only its own link
-//! ends, what was under way to it faults, and others notice nothing.
+//! A peer of another host that has opened a correct link, and then lies. Only its own link ends,
+//! the operations under way to it fault, and other peers notice nothing.
 mod common;
 #[path = "wire_hostile/liar.rs"]
 mod liar;
@@ -23,7 +23,7 @@ use world::World;
 
 /// The liar's region, and what it has of the victim.
 const NAME: u64 = 1;
-/// What the victim has under way to a liar: a put and a get, each with a notification.
+/// The victim's operations under way to a liar: a put and a get, each with a notification.
 const UNDER_WAY: usize = 2;
 
 /// A liar and what the victim has to do with it.

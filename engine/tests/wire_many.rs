@@ -2,7 +2,7 @@
 //!
 //! The hub is a process with one port; the crowd's ports are in other processes, for what is
 //! measured is the hub alone. A link's memory is that which a port holds for a peer that has sent
-//! and received a little: its lanes, as far as they were touched, and its window of frames.
+//! and received a little: the used pages of its lanes, and its window of frames.
 mod common;
 
 use ayre::memory::Classes;
@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 const LINKS: u64 = 1000;
 /// Processes that the ports at the other ends are in.
 const CROWDS: u64 = 2;
-/// What the hub may hold for each link.
+/// The bytes that the hub may hold for each link.
 const BYTES_PER_LINK: u64 = 96 << 10;
 const NAME: u64 = 1;
 
@@ -33,7 +33,7 @@ fn resident() -> u64 {
     1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
 }
 
-/// What the hub and a port of the crowd tell each other.
+/// The messages of the hub and a port of the crowd.
 fn text(of: u64, to: u64) -> [u8; 16] {
     let mut text = [0; 16];
     common::random::fill(&mut text, of, to, 0);

@@ -55,7 +55,7 @@ fn ports_of_one_kind_and_key_connect() {
     }
 }
 
-/// What has gone or come stands in the capture as it was before it was sealed, at both ends.
+/// Sent and received frames stand in the capture as they were before encryption, at both ends.
 // spec: NET-13
 #[test]
 fn a_capture_of_an_encrypted_link_can_be_read() {
@@ -176,7 +176,7 @@ fn a_port_that_computes_stays_alive() {
     assert_eq!(near.recv(&mut [0; 8], None).map(|message| message.tag), Ok(3));
 }
 
-/// What is posted when nothing is under way is on its way when the call returns.
+/// An operation that is posted when nothing is under way is on its way when the call returns.
 // spec: WIRE-6
 #[test]
 fn a_single_message_needs_no_further_call() {

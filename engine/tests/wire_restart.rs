@@ -1,5 +1,5 @@
-//! A port whose process has died and was started anew, before anybody has noticed: what was under
-//! way to the one of before ends and says so, and the new one is let in.
+//! A port whose process has died and was restarted, before anybody has noticed. The operations
+//! under way to the former one end with that fault, and the new one is let in.
 mod common;
 #[path = "wire_hostile/world.rs"]
 mod world;
@@ -40,7 +40,7 @@ fn connect_through(near: &mut Port, far: &mut Port, tap: &mut Tap) -> PeerId {
     })
 }
 
-/// What the survivor's operations end with once its peer was started anew, which connects.
+/// The faults of the survivor's operations once its peer was restarted, which connects.
 fn lose(survivor: &mut Port, at: SocketAddr, protection: Protection) -> (Vec<Status>, Port) {
     let (mut again, _) = open_at(AGAIN, options(protection));
     let mut ended = Vec::new();
@@ -103,7 +103,7 @@ fn operations_to_a_restarted_port_fail_with_that_reason() {
     assert!(!watchdog.stop(), "the test ended in time");
 }
 
-/// Who only claims to be the peer, started anew, is refused, for the peer is there.
+/// A port that only claims to be the restarted peer is refused, for the peer is there.
 // spec: LINK-25, OPEN-13, LIFE-13
 #[test]
 fn an_impostor_cannot_replace_a_live_port() {

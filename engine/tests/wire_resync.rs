@@ -1,5 +1,5 @@
-//! A warm reset of one link, again and again, while a bad network and traffic go on: nothing is
-//! lost, repeated or out of order, and another link of the same port sees nothing of it.
+//! A warm reset of one link, again and again, while a bad network and traffic go on. Nothing is
+//! lost, repeated or out of order, and another link of the same port notices nothing.
 mod common;
 
 use ayre::network::LinkReport;
@@ -48,7 +48,7 @@ fn echo(port: &mut Port, is_over: &AtomicBool, resets: bool) {
     assert_eq!(next, MESSAGES);
 }
 
-/// What the centre has of one peer.
+/// The centre's state of one peer.
 struct Far {
     peer: PeerId,
     remote: RemoteRegion,

@@ -16,7 +16,7 @@ pub struct Channels<T> {
 }
 
 impl<T> Channels<T> {
-    /// Channels between so many places, with nothing in them.
+    /// Empty channels between this number of places.
     pub fn new(places: usize) -> Self {
         let channels = (0..places * places).map(|_| VecDeque::new()).collect();
         Self { places, channels, busy: Vec::new(), stands: vec![usize::MAX; places * places] }
@@ -113,7 +113,7 @@ mod tests {
         channels
     }
 
-    /// What comes, as the dice say.
+    /// The next item to arrive, chosen by the dice.
     fn all(mut channels: Channels<u64>, seed: u64) -> Vec<(usize, usize, u64)> {
         let mut dice = Dice(seed);
         core::iter::from_fn(|| channels.pop(&mut dice, |to| to == 2)).collect()

@@ -24,12 +24,12 @@ impl Dice {
         least + ((self.word() as u128 * faces) >> 64) as u64
     }
 
-    /// True so many times in a hundred.
+    /// True in this number of a hundred cases.
     pub const fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// True in this share of all cases. What never happens takes no number.
+    /// True in this share of all cases. A chance of zero takes no number.
     pub const fn chance(&mut self, share: f64) -> bool {
         const ONE: f64 = (1_u64 << 32) as f64;
         share > 0.0 && self.word() >> 32 < (share * ONE) as u64

@@ -1,4 +1,4 @@
-//! What is on its way, by when it arrives.
+//! Items on their way, by their time of arrival.
 use alloc::collections::BinaryHeap;
 use core::cmp::Ordering;
 

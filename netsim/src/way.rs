@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 /// How many later ones pass one that is held back.
 pub const PASSED_MAX: u64 = 8;
-/// How long one is held back if not so many come.
+/// The longest time that an item is held back if too few come.
 pub const PASSED_NANOS: u64 = 1_000_000;
 /// Bits that are inverted where something is damaged, at most.
 const FLIPS_MAX: u64 = 3;
 
-/// What travels.
+/// An item that travels.
 pub trait Item: Clone {
     /// Bytes, as far as they matter: to a rate, and to what may be damaged.
     fn size(&self) -> usize {
@@ -23,21 +23,21 @@ pub trait Item: Clone {
 /// Shares are of 1, times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// What is lost.
+    /// The share of items that is lost.
     pub loss: f64,
-    /// What comes twice.
+    /// The share that comes twice.
     pub duplicate: f64,
-    /// What is held back until one to eight others have passed.
+    /// The share that is held back until one to eight others have passed.
     pub reorder: f64,
-    /// What has one to three bits inverted.
+    /// The share that has one to three bits inverted.
     pub corrupt: f64,
-    /// What takes longer, by up to the second number.
+    /// The share that takes longer, by up to the second number of nanoseconds.
     pub late: (f64, u64),
-    /// What comes once more, that much later.
+    /// The share that comes once more, and by how many nanoseconds later.
     pub replay: (f64, u64),
-    /// What the way takes at least, and what may come on top.
+    /// The least time that the way takes.
     pub delay: u64,
-    /// The most that comes on top.
+    /// The most time on top of that.
     pub jitter: u64,
     /// Bits that pass in a second.
     pub rate: Option<u64>,
@@ -70,7 +70,7 @@ impl Plan {
     };
 }
 
-/// What was done wrong so far.
+/// The faults so far, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Lost by the dice.
@@ -90,9 +90,9 @@ pub struct Counters {
 /// One direction.
 #[derive(Clone, Debug)]
 pub struct Way<T> {
-    /// What goes wrong; it may change at any time.
+    /// The faults of the way; they may change at any time.
     pub plan: Plan,
-    /// All that is sent is lost. What is on its way still arrives.
+    /// All that is sent is lost. Items on their way still arrive.
     pub is_cut: bool,
     dice: Dice,
     flights: Flights<T>,
@@ -128,7 +128,7 @@ impl<T: Item> Way<T> {
         }
     }
 
-    /// What was done wrong so far.
+    /// The faults so far, by kind.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -196,7 +196,7 @@ impl<T: Item> Way<T> {
         self.flights.take(now)
     }
 
-    /// What is on its way is lost.
+    /// Items on their way are lost.
     pub fn clear(&mut self) {
         self.flights.retain(|_| false);
         self.passed.clear();
@@ -277,7 +277,7 @@ impl<T: Item> Network<T> {
     }
 }
 
-/// How long so many bytes take.
+/// The nanoseconds that this number of bytes takes.
 fn nanos_of(len: usize, rate: u64) -> u64 {
     u64::try_from(len as u128 * 8_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX)
 }
@@ -304,7 +304,7 @@ mod tests {
 
     const COUNT: u64 = 10_000;
 
-    /// What comes, and when, of numbers that are sent 10 us apart.
+    /// The arrivals, with their times, of numbers that are sent 10 us apart.
     fn journey(way: &mut Way<u64>) -> Vec<(u64, u64)> {
         (0..COUNT).for_each(|number| way.send(number, number * 10_000));
         core::iter::from_fn(|| way.due().map(|now| (now, way.take(now)))).filter_map(come).collect()

@@ -2,9 +2,9 @@
 //!
 //! A producer has frames to send, a consumer takes them when it likes, and between them lies a
 //! network that loses, repeats, delays and reorders in both directions. Checked all the way: each
-//! frame is delivered once and in order, no buffer is used that was not given, what is told of each
-//! frame adds up, what is said of those in flight is what looking at each of them says; and once
-//! the faults stop, everything arrives.
+//! frame is delivered once and in order, and no buffer is used that was not given. The reports
+//! about each frame add up, and the counts of frames in flight are those that a walk over them
+//! gives. Once the faults stop, everything arrives.
 #[path = "common/dice.rs"]
 mod dice;
 
@@ -24,7 +24,7 @@ const WAIT: Wait = Wait { timeout: TIMEOUT, overtaken: 2 * ROUND_TRIP };
 /// First numbers: some wrap in the middle of a run.
 const FIRSTS: [u32; 4] = [0, 7, u32::MAX - 100, (1 << 31) - 20];
 
-/// What travels. A frame of data names its number and content; every frame says something of the
+/// A datagram. A frame of data names its number and content; every frame says something of the
 /// other direction.
 #[derive(Clone, Copy, Debug)]
 enum Packet {
@@ -207,8 +207,7 @@ impl World {
         }
     }
 
-    /// What is told of frames in flight; what is said of those that still are is what looking at
-    /// each of them says.
+    /// The reports about frames in flight; the counts are those that a walk over the frames gives.
     // spec: LINK-8
     fn hear(&mut self, told: &Told) {
         if told.arrived.is_empty() && told.lost.is_empty() {
@@ -275,7 +274,8 @@ impl World {
         times.into_iter().flatten().min().map_or(self.now + 1, |at| at.max(self.now + 1))
     }
 
-    /// Runs until so many frames are delivered and known to be; the time when the faults stop.
+    /// Runs until this number of frames are delivered and known to be. Returns the time when the
+    /// faults stop.
     fn run(&mut self, frames: u64, faulty_until: u64) {
         while (self.confirmed.len() as u64) < frames {
             if self.now > faulty_until {
@@ -344,7 +344,7 @@ fn selective_repair_retransmits_little_more_than_lost_frames() {
     }
 }
 
-/// A sender with so many frames in flight, and all the room there is.
+/// A sender with this number of frames in flight, and all the room there is.
 fn sender(first: u32, frames: u32) -> Sender {
     let mut sender = Sender::new(Repair::Selective, first);
     let room =
@@ -361,8 +361,8 @@ fn state(sender: &Sender) -> (u32, u32, u32, Option<u32>) {
 }
 
 proptest! {
-    /// Whatever a peer says, no frame arrives that was not sent, nor twice, and what cannot be true
-    /// changes nothing.
+    /// For all headers of a peer, no frame arrives that was not sent, none arrives twice, and an
+    /// impossible header changes nothing.
     // spec: LINK-5, LINK-11
     #[test]
     fn false_acknowledgements_do_not_corrupt_a_channel(

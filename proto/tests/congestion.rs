@@ -45,8 +45,8 @@ fn a_window_shrinks_at_most_once_in_a_round_trip() {
     assert_eq!(swift.window(), (once / 2 + once % 2).div_ceil(2), "not by more than a half");
 }
 
-/// Each frame counts, also within a round trip, but all together cost no more than a half; and what
-/// is lost by chance never keeps a delay from having its effect.
+/// Each frame counts, also within a round trip, but all together cost no more than a half. A loss
+/// by chance never keeps a delay from having its effect.
 // spec: CONG-3, CONG-5
 #[test]
 fn a_window_shrinks_by_the_number_of_lost_frames() {
@@ -67,8 +67,8 @@ fn a_window_shrinks_by_the_number_of_lost_frames() {
     assert_eq!(swift.window(), 2 * ONE, "and of that, a half a round trip later");
 }
 
-/// What hosts have caused of a round trip says nothing of the network, and what both have caused
-/// together with it is as long as it takes for one decrease to show.
+/// The part of a round trip that hosts have caused says nothing of the network. The time that both
+/// have caused together with it is as long as it takes for one decrease to show.
 // spec: CONG-3, CONG-10
 #[test]
 fn a_delay_that_the_hosts_have_caused_does_not_take_from_the_window() {
@@ -270,7 +270,7 @@ fn configs() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    /// Whatever comes, nothing overflows, the window stays in its bounds and moves by the rules.
+    /// For all inputs, nothing overflows, the window stays in its bounds and moves by the rules.
     // spec: CONG-1, CONG-2, CONG-3, CONG-5, CONG-7, CONG-8
     #[test]
     fn windows_stay_in_their_bounds_and_follow_the_formulas(config in configs(), steps in steps()) {

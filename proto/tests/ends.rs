@@ -1,8 +1,8 @@
 //! Two ends of a link over a simulated network: virtual time, one seed for everything.
 //!
 //! Both programs send on all channels and take what comes when they like. The network loses,
-//! repeats, delays, reorders and damages datagrams, cuts paths, and a stranger sends what he has
-//! seen again. Checked: each frame is delivered once, in the order of its channel, whole; buffers
+//! repeats, delays, reorders and damages datagrams and cuts paths, and an attacker sends again what
+//! he has seen. Checked: each frame is delivered once, in the order of its channel, whole; buffers
 //! are never used beyond what was given; and once the faults stop, everything arrives.
 #[path = "common/dice.rs"]
 mod dice;
@@ -52,7 +52,7 @@ struct Host {
     delivered: [u64; CHANNELS],
 }
 
-/// What an end sends, as datagrams, with the path of each.
+/// The datagrams that an end sends, with the path of each.
 #[derive(Default)]
 struct Wire {
     sent: Vec<(u8, Header)>,
@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    /// Runs until so many frames of each channel have come both ways.
+    /// Runs until this number of frames of each channel have come both ways.
     fn run(&mut self, frames: u64, calm: u64) {
         while !self.is_done(frames) {
             if self.now >= calm {
@@ -278,8 +278,8 @@ fn everything_arrives_over_any_network() {
     }
 }
 
-/// What travelled by a path that is cut moves to the others, without loss; the path is used again
-/// when it is back.
+/// Traffic of a path that is cut moves to the others, without loss; the path is used again when it
+/// is back.
 // spec: LINK-8, PATH-3, PATH-7
 #[test]
 fn a_path_that_is_cut_is_left_and_taken_back() {

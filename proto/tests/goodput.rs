@@ -1,6 +1,6 @@
-//! What a link that always has something to send gets through a network that loses frames at
-//! random: a bottleneck that takes so long for each frame, a queue without a bound before it, and
-//! a way of one delay. Losses are those of both directions.
+//! The goodput of a link that always has something to send, over a network that loses frames at
+//! random. The network has a bottleneck with a fixed time for each frame, a queue without a bound
+//! before it, and a path of one delay. Losses are those of both directions.
 //!
 //! `cargo test -p ayre-proto --test goodput -- --nocapture` prints the table of spec/86.
 #[path = "common/dice.rs"]
@@ -22,8 +22,8 @@ const DELAY: u64 = 10_000;
 /// How long a link is looked at.
 const SPAN: u64 = 200_000_000;
 
-/// As ports that are programs have it: they answer when they are run, so that the least timeout is
-/// many round trips, and only what is late by far passes for a queue.
+/// The settings of ports that are programs. They answer when they are run, so that the least
+/// timeout is many round trips, and only a delay far beyond that passes for a queue.
 fn drive() -> Drive {
     let mut drive = Drive::RACK;
     drive.timeout = rtt::Bounds { floor: 1_000_000, ..rtt::Bounds::RACK };
@@ -90,7 +90,7 @@ struct World {
     now: u64,
     ends: [End; 2],
     dice: Dice,
-    /// Of ten thousand frames so many are lost, behind the bottleneck.
+    /// The number of ten thousand frames that are lost, behind the bottleneck.
     loss: u64,
     /// By sender.
     network: Network<Frame>,
@@ -265,8 +265,8 @@ impl Busy {
     }
 }
 
-/// What hosts that look late have of a network is as much as if no window held them back: their own
-/// delay is not taken for a queue, nor for losses.
+/// Hosts that poll late get as much of a network as if no window held them back. Their own delay is
+/// taken neither for a queue nor for losses.
 // spec: RTT-7, RTT-8, CONG-10, CONG-11
 #[test]
 fn hosts_that_look_late_are_no_congested_network() {
@@ -281,8 +281,8 @@ fn hosts_that_look_late_are_no_congested_network() {
     }
 }
 
-/// Between hosts that look all the time, every delay is a queue: one that is there for long is no
-/// longer than what the target delay and the calm window make it, though nothing is ever lost.
+/// Between hosts that poll all the time, every delay is a queue. A lasting queue is no longer than
+/// the target delay and the calm window make it, though nothing is ever lost.
 // spec: CONG-3, CONG-9, CONG-10
 #[test]
 fn a_network_queue_stays_short_without_losses() {
@@ -294,8 +294,8 @@ fn a_network_queue_stays_short_without_losses() {
     assert!(load > 0.95 && deepest < 128, "{deepest} frames");
 }
 
-/// Selective repair gives at least what going back to a lost frame would, were every loss known
-/// after a round trip, with as many frames under way: (1 - p) / (1 + (W - 1) p).
+/// Selective repair gives at least (1 - p) / (1 + (W - 1) p). That is the goodput of going back to
+/// a lost frame, if every loss were known after a round trip, with as many frames under way.
 // spec: LINK-8, LINK-26, LINK-27, LINK-28, CONG-5
 #[test]
 fn losses_cost_little_more_than_the_lost_frames() {
@@ -348,9 +348,9 @@ fn send(end: &mut End, now: u64, wire: &mut Wire) -> bool {
     may_send
 }
 
-/// What nobody answers is sent again after 80, 160, 320, 640 us: 20 of a round trip, four times 10
-/// of its variation, and 20 for which the other side may be silent. That is no word of the network;
-/// the timeout is, which comes a millisecond after the last of them.
+/// An unanswered frame is sent again after 80, 160, 320, 640 us. These are 20 of a round trip, four
+/// times 10 of its variation, and 20 for which the other side may delay acknowledgements. That is
+/// no word of the network; the timeout is, which comes a millisecond after the last of them.
 // spec: LINK-26, CONG-5
 #[test]
 fn reminders_are_one_frame_each_at_intervals_that_double() {

@@ -1,5 +1,5 @@
-//! A peer that lies to an end of a link: whatever its headers say, the end goes on, and no frame is
-//! told to have arrived that was not sent, nor twice.
+//! A peer that lies to an end of a link. For all headers the end goes on, and no frame is reported
+//! to have arrived that was not sent, and none twice.
 #[path = "common/dice.rs"]
 mod dice;
 
@@ -9,7 +9,7 @@ use ayre_proto::link::{Repair, WINDOW};
 use dice::{Dice, seeds};
 use std::collections::BTreeSet;
 
-/// What the peer says in all.
+/// All messages of the peer.
 const HEADERS: u64 = 400;
 /// First numbers of the frames of either side.
 const FIRST: [[u32; CHANNELS]; 2] = [[0, u32::MAX - 5, 7], [3, u32::MAX, 1 << 31]];

@@ -122,7 +122,7 @@ fn an_end_that_was_stopped_itself_asks_first() {
     assert_eq!(two.states(), [State::Closed(Why::Silent); 2]);
 }
 
-/// The other side's process has ended, and its host says so to whoever asks.
+/// The other side's process has ended, and its host reports a closed port to each sender.
 // spec: LINK-29
 #[test]
 fn a_peer_whose_port_is_closed_is_given_up_after_the_silence() {
@@ -281,7 +281,7 @@ fn a_peer_that_was_started_anew_is_told_from_one_that_fell_silent() {
 }
 
 /// Somebody takes the name of a peer that is there, again and again: it is asked, answers, and goes
-/// on. What it repeats itself means nothing.
+/// on. Its own words repeated to it mean nothing.
 // spec: LINK-18, LINK-19, LINK-25
 #[test]
 fn opens_in_the_name_of_a_live_peer_do_not_end_its_link() {
@@ -356,7 +356,7 @@ fn closes_that_cross_end_both() {
     assert_eq!(two.states(), [State::Closed(Why::Local); 2]);
 }
 
-/// Whom a leaving end has told to leave may be gone already: its reset is as good as an answer.
+/// The peer of a leaving end may be gone already: its reset is as good as an answer.
 // spec: LINK-20
 #[test]
 fn a_reset_ends_a_close() {
@@ -407,7 +407,7 @@ fn forgotten_early_frames_are_retransmitted_and_delivered_once() {
     assert!(two.hosts[0].end.sender(Channel::Posted).is_idle());
 }
 
-/// What an old frame says of frames that were forgotten since is not believed.
+/// Acknowledgements in an old frame of frames that were forgotten since are not believed.
 // spec: LINK-23
 #[test]
 fn an_overtaken_sack_is_not_believed() {

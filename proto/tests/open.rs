@@ -89,8 +89,8 @@ proptest! {
         prop_assert_eq!(SetUp::parse(&set_up.encode()), Ok(set_up));
     }
 
-    /// Whatever the bytes are, reading ends; and what it gives is written as it was read, but for
-    /// the reserved bits.
+    /// Reading ends for all bytes. A set-up that was read is written as it was, but for the
+    /// reserved bits.
     // spec: OPEN-2, OPEN-3
     #[test]
     fn reading_is_total(
@@ -143,7 +143,7 @@ proptest! {
     }
 }
 
-/// What is no answer to the attempt leaves it as it is; what is one makes one link.
+/// A message that does not answer the attempt leaves it as it is; one that does makes one link.
 // spec: OPEN-5, OPEN-7
 #[test]
 fn an_opener_takes_one_accept_that_answers_it() {

@@ -236,7 +236,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     prop::collection::vec((prop_oneof![0..300u64, 0..20_000u64], step), 1..150)
 }
 
-/// What a path must be, told from what has happened on it.
+/// The state that a path must have, computed from its events.
 #[derive(Clone, Debug)]
 struct Model {
     is_live: bool,

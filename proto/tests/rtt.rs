@@ -159,7 +159,7 @@ fn a_steady_round_trip_brings_the_timeout_down_to_it() {
     assert_eq!(rtt.timeout(), 1_000, "the floor");
 }
 
-/// What a retransmission's echo tells is as good as any other's, and ends the doubling.
+/// The sample of a retransmission's echo is as good as any other, and ends the doubling.
 // spec: RTT-1, RTT-4
 #[test]
 fn timeouts_double_up_to_the_ceiling_until_the_next_sample() {
@@ -230,8 +230,8 @@ fn lateness_is_measured_since_the_last_look_that_emptied_the_socket() {
     }
 }
 
-/// What is stamped before a gap may leave at its end, and what is found behind one may have come
-/// at its beginning.
+/// A frame that is stamped before a gap may leave at its end, and a frame that is found behind one
+/// may have come at its beginning.
 // spec: RTT-8
 #[test]
 fn a_host_has_caused_the_gaps_that_a_round_trip_begins_and_ends_with() {

@@ -1,10 +1,10 @@
-//! What came of each way by which a link was asked for.
+//! The outcome of each way by which a link was asked for.
 use crate::error::{AddressAttempt, AttemptOutcome, Refusal};
 use crate::net::hints::Hint;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How often and since when a link was asked for by one way, and what the peer has said there.
+/// The number of opens by one way, the time of the first, and the peer's answer there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AttemptLog {
     opens: u32,
@@ -39,7 +39,7 @@ impl AttemptLog {
         }
     }
 
-    /// The same of an address of which the network has said this last.
+    /// The outcome at this address, given the network's last report about it.
     pub(crate) fn told(&self, at: SocketAddr, hint: Option<Hint>, now: u64) -> AddressAttempt {
         let outcome = match (self.word, hint) {
             (Some(Word::Answered), _) => AttemptOutcome::Answered,

@@ -1,5 +1,5 @@
-//! What it takes to call an endpoint of another host: what it is called, and the fingerprint of its
-//! key, which its address says.
+//! The means to call an endpoint of another host: its name, and the fingerprint of its key, which
+//! its address has.
 use super::handshake::{JobKey, Protection, Terms};
 use super::identity::{Fingerprint, StaticKey};
 use super::seal::KEY_BYTES;
@@ -18,7 +18,7 @@ pub(crate) trait Names: fmt::Debug + Send + Sync {
 const LABEL: &[u8] = b"ayre endpoint 1";
 const _: () = assert!(KEY_BYTES + size_of::<Pass>() == 48, "a digest is a key and a pass");
 
-/// What shows that a caller knows an address, though he does not say it.
+/// The proof that a caller knows an address, without the address itself.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pass(pub(crate) [u64; 2]);
 
@@ -34,7 +34,7 @@ pub(crate) struct Callee {
     pub(crate) name: Name,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) pass: Pass,
-    /// What it asks of callers.
+    /// The protection that it asks of callers.
     pub(crate) protection: Protection,
 }
 
@@ -45,7 +45,7 @@ impl Callee {
         Self::of((fingerprint, None), key, is_plain)
     }
 
-    /// The same, as itself.
+    /// This process's own endpoint.
     pub(crate) fn own(own: StaticKey, key: Option<&JobKey>, is_plain: bool) -> Self {
         Self::of((own.fingerprint(), Some(Arc::new(own))), key, is_plain)
     }
@@ -73,7 +73,7 @@ impl Callee {
         Self { name, fingerprint, pass, protection }
     }
 
-    /// What protects a link that is opened to it by a port of this protection.
+    /// The protection of a link that a port of this protection opens to it.
     // spec: SEAL-14, SEAL-18
     pub(super) fn protection_for(&self, own: &Protection) -> Protection {
         match (&self.protection, own) {

@@ -23,7 +23,7 @@ use ayre_proto::units::PeerId;
 use rustix::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
-/// Who performs the commands that come on a connection.
+/// The executor of the commands that come on a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Performer {
     pub(crate) peer: PeerId,
@@ -51,15 +51,15 @@ impl Perform for Performer {
 #[derive(Debug)]
 pub(crate) struct FarSide {
     mail: Mail,
-    /// What the port offers its peer next.
+    /// The next record from the port to its peer.
     offer: Option<Packet>,
-    /// What the port publishes.
+    /// The lane that the port publishes to.
     messages: LaneReceiver,
     ring: Option<RingSource>,
     done: Word,
     noted: Word,
     barrier: Word,
-    /// What is published to the port.
+    /// The lane that is published to the port.
     to_messages: LaneSender,
     to_ring: Option<RingTarget>,
     to_responses: LaneSender,

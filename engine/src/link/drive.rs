@@ -12,8 +12,8 @@ use std::time::Duration;
 const CALM_MAX: u32 = 64;
 /// The least window, in frames.
 const LEAST: u32 = 8;
-/// What 1 Gbit/s carries in a millisecond: a network that carries less in that time is seldom met,
-/// and one whose queue is too long with it loses frames.
+/// The bytes that 1 Gbit/s carries in a millisecond. A network that carries less in that time is
+/// rare, and one whose queue is too long with it loses frames.
 const CALM_BYTES: u32 = 125_000;
 const _: () = assert!(LEAST < CALM_MAX, "links of short frames have more of them under way");
 
@@ -24,8 +24,8 @@ const _: () = assert!(LEAST < CALM_MAX, "links of short frames have more of them
 /// - Delays leave a window of 64 frames as long as nothing is lost, fewer where frames are long:
 ///   see [`drive_frames`].
 /// - Windows of at least eight frames: where nobody polls for an acknowledgement a few frames must
-///   do. What eight frames of each link are too much for is lost, and waits for its timeout, which
-///   doubles.
+///   do. Where eight frames of each link are too much, the rest is lost, and waits for its timeout,
+///   which doubles.
 /// - Timeouts of at least 1 ms: a frame is rarely lost without later ones to tell of it.
 pub(crate) fn drive((silence, dead_after): (Duration, Duration)) -> Drive {
     let mut drive = Drive::RACK;

@@ -113,7 +113,7 @@ mod tests {
 
     const LEN: usize = 23 * LINE_BYTES;
 
-    /// Sends long frames, of which so many are under way at a time: where each begins.
+    /// Sends long frames, of which this number are under way at a time. Returns where each begins.
     fn stream(frames: &mut Frames, numbers: Range<u32>, under_way: u32) -> Vec<usize> {
         let channel = Channel::Posted;
         let send = |seq| {

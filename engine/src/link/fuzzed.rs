@@ -1,9 +1,9 @@
 //! Whole datagrams before the links of a port: what the fuzzer and the tests with random bytes run.
 //!
-//! Somebody sends a port what a script says. Either he stands on the way between the port and one
-//! of its peers, or he is such a peer, and lies. Whatever it is, the port goes on, and so does its
-//! link with another one; and where links are sealed, and he does not hold the key, nothing of what
-//! he has sent, repeated or changed is to be seen at all.
+//! Somebody sends a port what a script says. Either he stands on the path between the port and one
+//! of its peers, or he is a peer himself, and lies. In every case the port goes on, and so does its
+//! link with another one. Where links are sealed, and he does not hold the key, nothing that he has
+//! sent, repeated or changed has any effect.
 mod insider;
 mod script;
 mod stage;
@@ -25,9 +25,9 @@ use ayre_proto::refusal::Refusal;
 
 /// Datagrams that one step keeps from their way, or twice as many.
 const LOST: u32 = 4;
-/// Milliseconds that a script takes at most, its own link's patience with it being longer.
+/// Milliseconds that a script takes at most; its own link's timeout is longer.
 const LONGEST: u64 = 500;
-/// What a header says is written over it by a mask of these many bits.
+/// The bits of the mask by which a header is changed.
 const FIELDS: u32 = 8;
 
 /// Any bytes as datagrams, and any changes to those that were sent.
@@ -89,8 +89,8 @@ struct Attack {
 }
 
 impl Attack {
-    /// The lowest bits say whether links are sealed, whether the attacker holds the key, and
-    /// whether he comes before the link that he attacks is there; others, how long that takes.
+    /// The lowest bits tell whether links are sealed, whether the attacker holds the key, and
+    /// whether he comes before the link that he attacks. The others tell how long that takes.
     fn begin(choices: u8) -> Self {
         let [is_sealed, is_insider, is_early] = [1, 2, 4].map(|bit| choices & bit != 0);
         let mut stage = Stage::new(is_sealed);
@@ -114,7 +114,8 @@ impl Attack {
         }
     }
 
-    /// Who is sent something: mostly the victim, and otherwise the peer that the attacker sees.
+    /// The destination of a datagram: mostly the victim, and otherwise the peer that the attacker
+    /// sees.
     fn target(&self, script: &mut Script<'_>) -> usize {
         if script.byte().is_multiple_of(4) && !self.is_insider { NEIGHBOUR } else { VICTIM }
     }
@@ -177,7 +178,7 @@ impl Attack {
         self.send(target, script, datagram);
     }
 
-    /// What the next frame of a link would say, as far as it can be known.
+    /// The header of a link's next frame, as far as it can be known.
     fn truth(&mut self, target: usize, kind: Kind) -> Header {
         if kind == Kind::Reset {
             let said = self.newest(|(from, _)| *from == target);
@@ -201,7 +202,7 @@ impl Attack {
         })
     }
 
-    /// A set-up in the name of somebody, of destination the script says most.
+    /// A set-up in the name of the port that the script names most.
     fn set_up(&mut self, script: &mut Script<'_>, kind: Kind) {
         let target = self.target(script);
         let asked = self.newest_open();
@@ -219,8 +220,7 @@ impl Attack {
         self.send(target, script, frame);
     }
 
-    /// What the newest open could be answered with in place of an accept; with a proof of
-    /// something, if he holds the key.
+    /// An answer to the newest open in place of an accept, with a proof if he holds the key.
     fn answer(&mut self, script: &mut Script<'_>) {
         let target = self.target(script);
         let Some((open, _)) = self.newest_open() else { return };

@@ -1,4 +1,4 @@
-//! Links that a port is asked for and that are not confirmed, and what it takes to tell who asks.
+//! The acceptor of a port: its half-open links, and the means to check their openers.
 use super::handshake::{OpenReader, Protection};
 use super::opening::{self, Answered, Refused, Unopened};
 use crate::log::tell;
@@ -10,12 +10,12 @@ use foldhash::quality::FixedState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 
-/// A cookie is good for so many nanoseconds, and for as many again.
+/// A cookie is good for this number of nanoseconds, and for as many again.
 // spec: OPEN-21
 const EPOCH: u64 = 8_000_000_000;
 const _: () = assert!(EPOCH > HalfOpenTable::TIMEOUT, "a cookie outlasts a half-open link");
 
-/// Links that a port is asked for and that are not confirmed.
+/// Half-open links, with the limits and the secret by which a port answers openers.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     pub(crate) table: HalfOpenTable,
@@ -26,15 +26,15 @@ pub(crate) struct Acceptor {
     secret: hmac::Key,
     groups: FixedState,
     pub(crate) reset_limit: TokenBucket,
-    /// What is said to addresses of which nothing is known.
+    /// Limits of the answers to addresses of which nothing is known.
     answer_limits: TokenBuckets,
-    /// What the log is told.
+    /// The limit of what the log is told.
     log_limit: TokenBucket,
     /// The ports that may not open a link now; none may where this is none.
     pub(crate) taken: Option<Vec<u16>>,
     /// Those whose link has ended, as far as the port may not have forgotten them.
     pub(crate) gone: Vec<u16>,
-    /// Who could not be let in, since the port accepts, whatever it does, and why.
+    /// The last caller that could not be let in since the port accepts, and the reason.
     pub(crate) turned_away: Option<(SocketAddr, Unopened)>,
 }
 
@@ -106,8 +106,8 @@ impl Acceptor {
         }
     }
 
-    /// What an open says, if it comes from a holder of the key, where there is one. An endpoint has
-    /// the name that is made of its key.
+    /// The set-up of an open, if it comes from a holder of the key, where there is one. An endpoint
+    /// has the name that is made of its key.
     // spec: SEAL-9, SEAL-18
     pub(crate) fn read(&self, open: &[u8]) -> Result<SetUp, Refused> {
         let Some(reader) = &self.open_reader else { return Ok(SetUp::parse(open)?) };
@@ -120,13 +120,13 @@ impl Acceptor {
         }
     }
 
-    /// Whether something may be said to an address of which nothing is known.
+    /// Whether an address of which nothing is known may be answered.
     // spec: OPEN-22
     pub(crate) fn may_answer(&mut self, to: SocketAddr, now: u64) -> bool {
         self.answer_limits.take(self.groups.hash_one(host_of(to)), now)
     }
 
-    /// What an open from this address is to repeat.
+    /// The cookie that an open from this address is to repeat.
     // spec: OPEN-21
     pub(crate) fn cookie(&self, from: SocketAddr, now: u64) -> u64 {
         let cookie = self.cookie_of(from, now / EPOCH);

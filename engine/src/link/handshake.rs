@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// What protects the links of a port.
+/// The protection of a port's links.
 #[derive(Clone, Debug)]
 pub(crate) enum Protection {
     /// Every frame is encrypted and authenticated, with keys that only those get who meet these
@@ -54,7 +54,7 @@ const ANSWER_LABEL: &[u8] = b"ayre answer 1";
 /// Keeps what tells keys apart from whatever else is made of them.
 const CHECK_LABEL: &[u8] = b"ayre key check 1";
 
-/// What all ports of a job hold, and nobody else; or an endpoint and those who may call it.
+/// The secret of a job's ports; or of an endpoint and those that may call it.
 #[derive(Clone)]
 pub(crate) struct JobKey([u8; KEY_BYTES]);
 
@@ -65,7 +65,7 @@ impl JobKey {
         Self(crate::random::bytes())
     }
 
-    /// What is made of an endpoint's address.
+    /// The key that is derived from an endpoint's address.
     pub(crate) const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
@@ -80,7 +80,7 @@ impl JobKey {
         u16::from_le_bytes(*digest.as_ref().first_chunk().expect("32 bytes")).max(1)
     }
 
-    /// What other keys are made of together with it.
+    /// The bytes from which other keys are derived.
     pub(super) const fn as_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
@@ -127,14 +127,14 @@ fn digit(letter: u8) -> Option<u8> {
     char::from(letter).to_digit(16).map(|digit| digit as u8)
 }
 
-/// What a side brings into a handshake.
+/// One side's terms of a handshake.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// What both hold.
+    /// The key that both hold.
     key: JobKey,
     /// Of an endpoint: who it is.
     own: Option<Arc<StaticKey>>,
-    /// Whom an opener calls, if that is an endpoint.
+    /// The endpoint that an opener calls, if it is one.
     other: Option<Fingerprint>,
 }
 
@@ -169,7 +169,7 @@ impl Terms {
 }
 
 impl From<JobKey> for Terms {
-    /// Those of a port: whoever holds the key is one of the job's.
+    /// The terms of a port: a holder of the key belongs to the job.
     fn from(key: JobKey) -> Self {
         Self { key, own: None, other: None }
     }
@@ -183,8 +183,8 @@ pub(crate) struct Opening {
     call: Option<Call>,
 }
 
-/// Whom an endpoint calls, and what it takes to begin the same handshake once more: the state of
-/// one in which somebody else has answered is spoilt.
+/// The callee, and the means to begin the same handshake once more: if somebody else has answered,
+/// the first state is spoilt.
 struct Call {
     terms: Terms,
     other: Fingerprint,
@@ -250,8 +250,8 @@ impl fmt::Debug for Opening {
     }
 }
 
-/// What message 1 is tried with before anything is made for its sender: the state of Noise behind
-/// the token `psk`, which is the same for all messages under one key. A forged message costs some
+/// Reads message 1 before anything is made for its sender. It keeps the state of Noise behind the
+/// token `psk`, which is the same for all messages under one key. A forged message costs some
 /// hashes of a few lines and a tag, whatever its sender does.
 // spec: SEAL-9
 pub(crate) struct OpenReader {
@@ -261,11 +261,11 @@ pub(crate) struct OpenReader {
     is_mutual: bool,
 }
 
-/// What message 1 says, of a holder of the key.
+/// The contents of message 1, of a holder of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) set_up: [u8; SETUP_BYTES],
-    /// Whose it is, of an endpoint: not proved before the link is confirmed.
+    /// The key's fingerprint, of an endpoint: not proved before the link is confirmed.
     pub(crate) by: Option<Fingerprint>,
 }
 
@@ -279,7 +279,7 @@ impl OpenReader {
         Self { chaining, hash, is_mutual: terms.own.is_some() }
     }
 
-    /// What message 1 says, if that comes from a holder of the key. No operation on the curve.
+    /// The contents of message 1, if it comes from a holder of the key. No operation on the curve.
     // spec: SEAL-8, SEAL-9
     pub(crate) fn read(&self, message: &[u8]) -> Result<Said, Forged> {
         let len = if self.is_mutual { MUTUAL_BYTES } else { MESSAGE_BYTES };
@@ -302,7 +302,7 @@ impl OpenReader {
     }
 }
 
-/// What stands in a part of a message: the n-th one under a key.
+/// The contents of a part of a message: the n-th one under a key.
 fn open<const N: usize>(
     key: &LessSafeKey,
     nth: u8,
@@ -343,7 +343,7 @@ fn derive(chaining: &Hash, input: &[u8]) -> [Zeroizing<Hash>; 3] {
     [first, second, third]
 }
 
-/// What shows that an answer to the open of this nonce comes from a holder of the key.
+/// The proof that an answer to the open of this nonce comes from a holder of the key.
 // spec: OPEN-23
 pub(crate) fn proof(key: &JobKey, nonce: u64, words: [u64; 2]) -> [u64; 2] {
     let mut context = hmac::Context::with_key(&hmac::Key::new(HMAC_SHA256, &key.0));
@@ -414,7 +414,7 @@ fn write(state: &mut HandshakeState, set_up: &[u8], overhead: usize) -> Vec<u8> 
     message
 }
 
-/// What the next message carries. A failure leaves the state as it was.
+/// The set-up that the next message carries. A failure leaves the state as it was.
 fn read(state: &mut HandshakeState, message: &[u8], overhead: usize) -> Result<Vec<u8>, Forged> {
     let len = message.len().checked_sub(overhead).ok_or(Forged)?;
     if message.len() > MESSAGE_MAX {

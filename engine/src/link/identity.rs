@@ -1,4 +1,4 @@
-//! What an endpoint is known by, and proves: a key pair, of which its address has a digest.
+//! The identity that an endpoint proves: a key pair, of which its address has a digest.
 use crate::net::chance::Chance;
 use crate::peer::agreement::Name;
 use aws_lc_rs::agreement::{PrivateKey, X25519};
@@ -38,7 +38,7 @@ impl StaticKey {
         &*self.private
     }
 
-    /// What others know of it.
+    /// The fingerprint of its public key, which others know.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -50,8 +50,8 @@ impl fmt::Debug for StaticKey {
     }
 }
 
-/// What an endpoint's address says of its key. Who has it can tell the endpoint from all others,
-/// and may call it.
+/// The digest of an endpoint's key in its address. Its holder can tell the endpoint from all
+/// others, and may call it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint(pub(crate) [u8; 16]);
 
@@ -62,8 +62,8 @@ impl Fingerprint {
         Self(digest(FINGERPRINT_LABEL, public))
     }
 
-    /// What an endpoint of it is called. Those who may look at the sockets of its host see the
-    /// name, and cannot tell the fingerprint.
+    /// The name of its endpoint. Those who may look at the sockets of its host see the name, and
+    /// cannot tell the fingerprint.
     // spec: ENV-10
     pub(crate) fn name(&self) -> Name {
         let name = digest(NAME_LABEL, &self.0);
@@ -72,7 +72,7 @@ impl Fingerprint {
     }
 }
 
-/// Whoever has all of it may call, so it is not printed.
+/// The holder of all of it may call, so it is not printed.
 // spec: SEAL-15
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

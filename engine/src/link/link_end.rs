@@ -51,7 +51,7 @@ pub(crate) struct LinkEnd {
     pub(crate) detour: Option<Box<str>>,
 }
 
-/// What frames go by.
+/// The way and the keys of frames.
 #[derive(Debug)]
 struct Line {
     ways: Ways,
@@ -60,7 +60,7 @@ struct Line {
     /// Bytes of the longest record that goes whole, for those who cut what they post.
     whole: Arc<AtomicU64>,
     keys: Option<Keys>,
-    /// What sealed frames are told to, if they are written down.
+    /// The capture that sealed frames are told to, if they are written down.
     taps: Option<Taps>,
     silence_log: SilenceLog,
 }
@@ -133,7 +133,7 @@ impl LinkEnd {
         self.line.taps = Some(taps);
     }
 
-    /// What opens the other side's frames, where they are sealed.
+    /// The keys that open the other side's frames, where they are sealed.
     pub(crate) fn keys(&mut self) -> Option<&mut Keys> {
         self.line.keys.as_mut()
     }
@@ -178,7 +178,8 @@ impl LinkEnd {
         self.ready() >= TRAIN
     }
 
-    /// A command of the port's own, with so many bytes of data, which are written into a frame.
+    /// A command of the port's own, with this number of bytes of data, which are written into a
+    /// frame.
     pub(crate) fn post(
         &mut self,
         request: &impl Ask,

@@ -48,25 +48,25 @@ const NO_LINK: usize = usize::MAX;
 // spec: LIM-1
 const LINKS_MAX: usize = 2048;
 const _: () = assert!(LINKS_MAX > PEERS_MAX, "each peer may have a link, and more are opened");
-/// For so long an acceptor waits for a link to be confirmed: one that this port has asked for, and
-/// of which nothing was heard, comes to nothing from then on.
+/// The time for which an acceptor waits for a link to be confirmed. If this port has asked for a
+/// link and nothing was heard of it for this time, it is given up.
 // spec: OPEN-26
 const NO_ANSWER: u64 = HalfOpenTable::TIMEOUT;
 
-/// What stands at an index.
+/// The contents of an index.
 #[derive(Debug)]
 enum Slot {
     Free,
     Asked(Box<OpenAttempt>),
     HalfOpen(Place),
     Open(Box<LinkEnd>),
-    /// What the port has asked for has come to nothing, which it has yet to hear.
+    /// The port's request has failed, and the port has not been told yet.
     Failed(Box<Request>),
     /// Another link with the same endpoint has come instead.
     Superseded,
 }
 
-/// What a port is to its links.
+/// The identity of a port for its links.
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(crate) number: u16,
@@ -91,7 +91,7 @@ pub(crate) struct Arrived {
     pub(crate) connection: Agreement,
     /// The endpoint at the other side, if it is one.
     pub(crate) name: Option<Name>,
-    /// What this port has asked for, if it has.
+    /// The port's own request, if the link came from one.
     request: Option<Box<Request>>,
     /// Until when the other side must have answered, of a link that this port has asked for.
     answer_by: u64,
@@ -113,9 +113,9 @@ pub(crate) struct Links {
     /// Of the last link.
     generation: u32,
     pub(super) outboxes: Vec<Outbox>,
-    /// What frames in sealed datagrams are told to, if they are written down.
+    /// The captures that frames in sealed datagrams are told to, if they are written down.
     pub(super) taps: Option<Taps>,
-    /// What frames that come are kept in.
+    /// The buffers for frames that come.
     pub(super) pool: Arc<Pool>,
     slots: Slots,
     /// By peer number.
@@ -129,7 +129,7 @@ pub(crate) struct Links {
     pub(super) only: Option<Box<dyn Names>>,
     /// Those that have more to send than goes at a time, once that has left.
     more: Vec<usize>,
-    /// Who was heard last, and whose turn it is.
+    /// The link that was heard last, and the one whose turn it is.
     hot: usize,
     next: usize,
     pub(super) acceptor: Acceptor,
@@ -139,7 +139,7 @@ pub(crate) struct Links {
     pub(super) has_questions: bool,
     /// When this port has looked at what came.
     pub(super) looks: Looks,
-    /// What ports read of us as of a peer.
+    /// The port page that ports read of us as of a peer.
     pub(super) page: OwnPage,
     page_of_peers: PeerPage,
 }
@@ -185,7 +185,7 @@ impl Links {
         })
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         let is_one = |index: usize| index == 0 || index < self.slots.len();
         debug_assert!(self.slots.len() <= LINKS_MAX, "a port has no more links");
@@ -321,8 +321,8 @@ impl Links {
         }
     }
 
-    /// What was made ready has left: sends more, where there was more than goes at a time. Whether
-    /// there was.
+    /// The frames that were ready have left. Sends more, where there was more than goes at a time.
+    /// Whether there was.
     // spec: WIRE-16
     pub(super) fn load_more(&mut self, now: u64) -> bool {
         let mut any = false;
@@ -485,8 +485,9 @@ impl Links {
         true
     }
 
-    /// A link has ended. If the port has asked for it and not taken it, it hears that first; where
-    /// nothing was heard of it, it is asked for again: its open may have lost its place.
+    /// A link has ended. If the port has asked for it and not taken it, the port is told first.
+    /// Where nothing was heard of it, it is asked for again, because its open may have lost its
+    /// place.
     // spec: OPEN-26
     fn retire(&mut self, index: usize, now: u64) {
         let was_heard = matches!(&self.slots[index], Slot::Open(link) if link.is_confirmed());
@@ -527,7 +528,7 @@ impl Links {
         debug_assert!(is_found, "what answers repeat leads to a link");
     }
 
-    /// What stands at an index is found by its token.
+    /// A slot is found by its token.
     fn index_token(&mut self, index: usize) {
         if let Some(token) = token_of(&self.slots[index]) {
             self.by_token.entry(token).or_insert(index);
@@ -575,7 +576,7 @@ impl Links {
     }
 }
 
-/// What answers to what stands here repeat.
+/// The token that answers to this slot repeat.
 fn token_of(slot: &Slot) -> Option<u64> {
     match slot {
         Slot::Asked(asked) => Some(asked.opener.ours().nonce),

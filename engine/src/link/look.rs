@@ -16,7 +16,7 @@ const TEXT_MAX: usize = 1 << 26;
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 16;
 
-/// What the ports that this user's processes have open to other hosts tell of themselves.
+/// The reports of the ports that this user's processes have open to other hosts.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WireReports {
@@ -28,13 +28,13 @@ pub struct WireReports {
 }
 
 /// Looks at all ports that this user's processes on this machine have open to other hosts, without
-/// disturbing them. Waits for `patience` at most. What killed processes have left is removed.
+/// disturbing them. Waits for at most `timeout`. Sockets of killed processes are removed.
 ///
 /// # Errors
 /// [`SetupError::Os`] where the system refuses to wait.
 // spec: WIRE-8, WIRE-10
-pub fn wire_reports(patience: Duration) -> Result<WireReports, SetupError> {
-    let until = clock::now() + patience;
+pub fn wire_reports(timeout: Duration) -> Result<WireReports, SetupError> {
+    let until = clock::now() + timeout;
     let mut seen = WireReports::default();
     let folders = Folder::all();
     let mut views = Vec::new();

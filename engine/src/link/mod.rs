@@ -87,13 +87,13 @@ pub(crate) struct Wire {
     pumped_at: u64,
     /// The last look has found something.
     has_come: bool,
-    /// What a datagram has brought was handed on before the link was served.
+    /// The contents of a datagram were handed on before the link was served.
     put_off: bool,
     /// Bytes of the longest datagram that is sent.
     datagram_max: usize,
 }
 
-/// What a pump has brought.
+/// The result of a pump.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pumped {
     /// Records have come from this peer.
@@ -113,7 +113,7 @@ impl Pumped {
     }
 }
 
-/// What was counted besides the links.
+/// Counters besides those of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WireCounters {
     /// Datagrams that belong to no link, or are forged.
@@ -177,7 +177,7 @@ impl Wire {
         })
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         let nets = self.nets.len();
         debug_assert_eq!(self.places.len(), nets, "each net is somewhere");
@@ -189,12 +189,12 @@ impl Wire {
         self.links.counters.refused
     }
 
-    /// What to sleep on.
+    /// The descriptors to sleep on.
     pub(crate) fn nets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.nets.iter().map(|net| net.as_fd())
     }
 
-    /// Whether ports must wake whoever pumps.
+    /// Whether ports must wake the thread that pumps.
     pub(crate) fn announce_sleep(&self, asleep: bool) {
         self.links.page.set_asleep(Sleeper::Port, asleep);
         self.links.page.set_asleep(Sleeper::Engine, asleep);
@@ -261,8 +261,8 @@ impl Wire {
         if is_idle { self.pump_all() } else { Pumped::default() }
     }
 
-    /// Whoever pumps is about to sleep: says first what it would have to wake for in a moment, as
-    /// that takes long where processors are busy.
+    /// The thread that pumps is about to sleep. Sends first what it would have to wake for in a
+    /// moment, because waking takes long where processors are busy.
     // spec: WIRE-15
     pub(crate) fn settle(&mut self) {
         let now = self.now();
@@ -270,8 +270,8 @@ impl Wire {
         self.send(now);
     }
 
-    /// Until when, by the system's clock, who sleeps may sleep until a deadline of this wire's: the
-    /// next pump may be due before, though nothing comes.
+    /// The time, by the system's clock, until which a thread may sleep that waits for a deadline of
+    /// this wire's: the next pump may be due before, though nothing comes.
     pub(crate) fn wake_by(&mut self, deadline: Option<Deadline>) -> Option<Instant> {
         let due = self.due();
         self.clock.wake_by(due, deadline)
@@ -283,8 +283,9 @@ impl Wire {
         nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)
     }
 
-    /// The port has published something for this peer: it goes at once if nothing is under way to
-    /// the peer, and else together with what is published until an answer comes or a poll is made.
+    /// The port has published something for this peer. It is sent at once if nothing is under way
+    /// to the peer. Otherwise it is sent together with later records, when an answer comes or a
+    /// poll is made.
     // spec: WIRE-6
     pub(crate) fn nudge(&mut self, peer: PeerId) {
         if self.links.is_urgent(peer) {
@@ -371,8 +372,8 @@ impl Wire {
     }
 
     /// Asks a port that is open at all of these addresses for a link of several paths, for so long:
-    /// its index. Where this port is found at several places, one path is all that there can be,
-    /// and so it is where the other one is found at more than a link has paths.
+    /// its index. Where this port is found at several places, there can only be one path. The same
+    /// holds where the other one is found at more places than a link has paths.
     // spec: LIFE-36
     pub(crate) fn ask_for_link(
         &mut self,
@@ -406,8 +407,8 @@ impl Wire {
         self.links.ask_for(Request::new(destination, (ways, is_race), datagram_max, give_up), now)
     }
 
-    /// What the opening of a link has come to, if anything: the link, or why there is none. With
-    /// that it is given up.
+    /// The outcome of a link's opening, if there is one: the link, or the reason why there is none.
+    /// This ends the attempt.
     pub(crate) fn conclude(&mut self, index: usize) -> Option<Result<Arrived, Unopened>> {
         let ended = self.links.outcome(index)?;
         if ended == Opening::Accepted {
@@ -482,7 +483,7 @@ impl Wire {
         Ok(if are_paths { all } else { any }.min(self.datagram_max))
     }
 
-    /// Who could not be let in since this port accepts, and why.
+    /// The last caller that could not be let in since this port accepts, and the reason.
     pub(crate) fn turned_away(&self) -> Option<(SocketAddr, Unopened)> {
         self.links.acceptor.turned_away.clone()
     }
@@ -534,8 +535,8 @@ impl Wire {
         (pumped, count)
     }
 
-    /// Sends what is ready, and then what there is besides of links that have more than goes at a
-    /// time: the other side works on the first frames while the next ones are made.
+    /// Sends what is ready, and then the rest of links that have more than goes at a time. So the
+    /// other side works on the first frames while the next ones are made.
     // spec: WIRE-16
     fn send(&mut self, now: u64) {
         self.send_ready(now);

@@ -1,8 +1,8 @@
 //! Links that are being opened: those that this port asks for, and those that it is asked for.
 //!
-//! The machines are `proto::link::open` and `proto::link::half_open`. Here their set-ups are wrapped in
-//! a handshake, unless the network is trusted, and what was wrapped is kept, so that what is
-//! repeated is the same to the bit.
+//! The machines are `proto::link::open` and `proto::link::half_open`. Here their set-ups are
+//! wrapped in a handshake, unless the network is trusted. Wrapped set-ups are kept, so that a
+//! repeated one is the same to the bit.
 use super::attempts::AttemptLog;
 use super::callee::{Callee, Pass};
 use super::handshake::{self, Protection};
@@ -36,7 +36,7 @@ const _: () = assert!(VERSION <= u32::MAX as u64, "versions are told in a half o
 const _: () = assert!(agreement::VERSION <= u32::MAX as u64, "so is that of endpoints");
 const _: () = assert!(NO_NUMBER == ANYBODY, "no port has the number that stands for any");
 
-/// What belongs to a half-open link.
+/// The acceptor's part of a half-open link.
 #[derive(Debug)]
 pub(crate) struct Answered {
     /// The accept as it travels.
@@ -47,12 +47,13 @@ pub(crate) struct Answered {
     pub(crate) from: SocketAddr,
 }
 
-/// What a port asks for: destination, by which ways, with datagrams of how many bytes, until when.
+/// A request for a link: its destination, the ways to it, the bytes of the longest datagram, and
+/// the time at which it is given up.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) destination: Destination,
     pub(crate) ways: Vec<Way>,
-    /// What has come of each so far.
+    /// The outcome of each way so far.
     pub(crate) attempts: Vec<AttemptLog>,
     /// The ways are no paths of the link: each may lead to the one that is asked, and the link goes
     /// by the first that does.
@@ -61,7 +62,7 @@ pub(crate) struct Request {
     pub(crate) give_up: u64,
 }
 
-/// Who is asked for a link.
+/// The port or endpoint that is asked for a link.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
     /// The port of this number, or whichever is there.
@@ -90,7 +91,7 @@ impl Request {
         }
     }
 
-    /// What the set-up says of the number.
+    /// The number in the set-up.
     // spec: OPEN-20
     pub(crate) fn number(&self) -> u16 {
         match self.destination {
@@ -113,7 +114,7 @@ impl Request {
         }
     }
 
-    /// What has come of the way by which something has come.
+    /// The outcome of the way by which something has come.
     fn attempt_of(&mut self, from: Way) -> Option<&mut AttemptLog> {
         let place = self.ways.iter().position(|way| *way == from)?;
         self.attempts.get_mut(place)
@@ -125,7 +126,7 @@ impl Request {
         self.attempt_of(from).into_iter().for_each(AttemptLog::answered);
     }
 
-    /// Where the paths of the link lead, of which there are so many; an accept has come from there.
+    /// The ways of the link's `paths` paths; an accept has come from there.
     // spec: OPEN-30
     pub(crate) fn ways_of(&self, from: Way, paths: usize) -> Vec<Way> {
         if !self.is_race {
@@ -174,7 +175,7 @@ impl OpenAttempt {
         Self { opener, request, protection, handshake, message }
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         let is_sealed = matches!(self.protection, Protection::Sealed(_));
         debug_assert_eq!(self.handshake.is_some(), is_sealed, "what is sealed has a handshake");
@@ -347,7 +348,7 @@ impl Unopened {
     }
 }
 
-/// What has come is nothing that a peer of ours says.
+/// A datagram that no correct peer sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused;
 
@@ -363,7 +364,8 @@ impl From<Malformed> for Refused {
     }
 }
 
-/// Why an open of so many bytes cannot be one of this port's kind, by what it says in the clear.
+/// The reason why an open of `len` bytes cannot be one of this port's kind, as far as its length
+/// and its header tell.
 // spec: OPEN-3, OPEN-27
 pub(crate) fn misfit(protection: &Protection, version: u32, len: usize) -> Option<Option<Refusal>> {
     if u64::from(version) != VERSION_OF_OPENING {
@@ -396,7 +398,7 @@ pub(crate) fn wrap_accept(
     Ok(Answered { message, keys, open: open.to_vec(), from })
 }
 
-/// What an endpoint says of itself in a set-up, and in an open of destination it calls.
+/// An endpoint's introduction in a set-up, and in an open to the endpoint that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Introduction {
     pub(crate) name: Name,
@@ -404,7 +406,7 @@ pub(crate) struct Introduction {
     pub(crate) pass: Pass,
 }
 
-/// What the engines tell each other in a set-up.
+/// The words from engine to engine in a set-up.
 // spec: OPEN-14
 pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [u64; 7] {
     let paired = u64::from(sizes.paired);
@@ -417,14 +419,14 @@ pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [
     [version, paired, response, low, high, first, second]
 }
 
-/// What the endpoint that has sent a set-up says of itself; none if it is no endpoint.
+/// The introduction of the endpoint that has sent a set-up; none if it is no endpoint.
 pub(crate) fn introduction(theirs: &SetUp) -> Option<Introduction> {
     let [_, _, _, low, high, first, second] = theirs.owner;
     let introduction = Introduction { name: [low, high], pass: Pass([first, second]) };
     (theirs.number == NO_NUMBER).then_some(introduction)
 }
 
-/// What an acceptor answers: of the two rings, the shorter one.
+/// The acceptor's answer: the shorter one of the two rings.
 // spec: OPEN-14
 pub(crate) fn with_ring_of_both(ours: SetUp, opener: &SetUp) -> SetUp {
     let [response, ring] = halves(ours.owner[2]);
@@ -453,9 +455,9 @@ pub(crate) const fn records_of(set_up: &SetUp) -> u64 {
     if of_endpoints > 0 { of_endpoints } else { version }
 }
 
-/// The lane sizes of a link, as its acceptor has said them: those that its opener wants, but for a
-/// ring that may be shorter, and that endpoints have in any case. Who speaks of others is none of
-/// ours.
+/// The lane sizes of a link, as its acceptor has given them. They are those that its opener wants,
+/// except that a ring may be shorter; endpoints always have one. A peer that names other sizes is
+/// none of ours.
 // spec: WIRE-3, OPEN-14
 pub(crate) fn agreed_sizes(opener: &SetUp, acceptor: &SetUp) -> Result<LaneSizes, Refused> {
     let [_, paired, sizes, said @ ..] = acceptor.owner;
@@ -492,7 +494,7 @@ pub(crate) fn ways(nets: usize, to: &[SocketAddr]) -> Vec<Way> {
     (0..count).map(way).collect()
 }
 
-/// For tests: the set-up of an endpoint that wants such a ring.
+/// For tests: the set-up of an endpoint that wants a ring of this length.
 #[cfg(all(test, not(loom)))]
 pub(crate) fn sample(ring: u32, introduction: Introduction) -> SetUp {
     SetUp {
@@ -517,7 +519,7 @@ pub(crate) fn sample(ring: u32, introduction: Introduction) -> SetUp {
 mod tests {
     use super::*;
 
-    /// Of an endpoint that wants such a ring.
+    /// The lane sizes of an endpoint that wants a ring of this length.
     fn set_up(ring: u64) -> SetUp {
         let introduction = Introduction { name: [1, 2], pass: Pass::default() };
         sample(ring as u32, introduction)

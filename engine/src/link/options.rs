@@ -26,10 +26,10 @@ const DATAGRAM_MAX: usize = 8972;
 /// Ports that are tried, of those that the system chooses, until one is free at all addresses.
 const CHOICES_MAX: usize = 64;
 const _: () = assert!(DATAGRAM_MAX <= datagram::DATAGRAM_MAX, "a net carries it");
-/// Where such a port of a simulated network is.
+/// The address of a port of a simulated network.
 const ANYWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 0);
 
-/// What several addresses of a port are.
+/// The meaning of several addresses of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Paths of each link, which share its frames.
@@ -77,8 +77,8 @@ impl NetOptions {
         Ok(Self::with(Protection::Sealed(key.into())))
     }
 
-    /// For closed networks: frames travel as they are. Who can read the network can read and forge
-    /// everything; others cannot guess the tokens that frames carry.
+    /// For closed networks: frames travel as they are. Anybody who can read the network can read
+    /// and forge everything; others cannot guess the tokens that frames carry.
     // spec: SEAL-10
     pub fn plain() -> Self {
         Self::with(Protection::Plain)
@@ -154,9 +154,9 @@ impl NetOptions {
         }
     }
 
-    /// Whether short datagrams go in frames of Ethernet of its own, by the interfaces that have the
-    /// addresses, to those ports of the same Ethernet that answer them: by default, where this
-    /// process may.
+    /// Whether short datagrams go in Ethernet frames, by the interfaces that have the addresses, to
+    /// those ports of the same Ethernet that answer them. By default they do where this process
+    /// may.
     // spec: NET-6, NET-7
     pub fn ethernet(mut self, ethernet: Ethernet) -> Self {
         self.ethernet = ethernet;
@@ -193,9 +193,9 @@ impl NetOptions {
         self
     }
 
-    /// After how long without a sign of life a peer is taken for dead, and a link ends whose data
-    /// does not get through: longer than a process is stopped, or a virtual machine takes to move.
-    /// By default as `AYRE_DEAD_AFTER` says, or else 60 s; no less than the silence.
+    /// The time without a sign of life after which a peer is taken for dead, and a link ends whose
+    /// data does not get through. It is longer than a process is stopped, or a virtual machine
+    /// takes to move. By default as `AYRE_DEAD_AFTER` says, or else 60 s; no less than the silence.
     // spec: LINK-17, LINK-30
     pub fn dead_after(mut self, time: Duration) -> Self {
         self.dead_after = Some(time);
@@ -226,7 +226,7 @@ impl NetOptions {
 
     /// Writes what this port sends and receives into a file that Wireshark reads; each further path
     /// has a file of its own, with `.1` and so on behind the name. Frames of encrypted links are
-    /// written as they were before, so whoever can read the file can read what they brought.
+    /// written as they were before encryption, so any reader of the file can read their contents.
     /// `{rank}` in the name stands for the port's rank or, where it has none, for its process's
     /// number. By default it is as `AYRE_CAPTURE` says.
     // spec: NET-13

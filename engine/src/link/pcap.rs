@@ -45,8 +45,8 @@ pub(crate) struct Capture<N, W: Write = Limited> {
     written: usize,
 }
 
-/// What writes the file, for two: what seals frames knows how they read, and what sends them when
-/// they go.
+/// The writer of the file, for two callers: the seal gives the plain frames, and the net tells when
+/// they leave.
 #[derive(Debug)]
 struct Recorder<W: Write> {
     file: BufWriter<W>,
@@ -69,7 +69,7 @@ impl<N: Net> Capture<N> {
     ///
     /// # Errors
     ///
-    /// What the system says about the file.
+    /// The system's error about the file.
     // spec: SEAL-17
     pub(crate) fn create(inner: N, path: &Path, now: u64) -> io::Result<Self> {
         let since = clock::since_1970();
@@ -165,7 +165,7 @@ impl<W: Write> Recorder<W> {
         }
     }
 
-    /// A pause: whoever reads along sees what has come so far.
+    /// A pause: a reader sees what has come so far.
     fn pause(&mut self) {
         if !self.is_broken
             && !self.file.buffer().is_empty()
@@ -348,7 +348,7 @@ mod tests {
         assert!(got.iter().map(|(time, way, bytes)| (*time, &way[..], &bytes[..])).eq(meant));
     }
 
-    /// Whatever the umask, and whatever was there before.
+    /// The mode does not depend on the umask or on an older file.
     // spec: SEAL-17
     #[test]
     fn a_capture_is_private_and_does_not_follow_symbolic_links() {
@@ -433,7 +433,7 @@ mod tests {
         );
     }
 
-    /// Takes so many bytes, then none.
+    /// Takes this number of bytes, then none.
     #[derive(Debug)]
     struct Short(usize);
 

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A credit promises a buffer, and promises cannot be taken back: so they are counted before they
-//! are given. Whatever others have, a link finds its least, with which it goes on. A channel that
-//! uses what it has gets more of the shared part, and one that does not gives that back with what
-//! it takes next.
+//! are given. A link always finds its least, with which it goes on, however much others have. A
+//! channel that uses what it has gets more of the shared part, and one that does not gives that
+//! back with what it takes next.
 use crate::sync::{AtomicU32, Ordering};
 use ayre_proto::link::WINDOW;
 use ayre_proto::link::frame::{CHANNELS, Channel};
@@ -22,8 +22,8 @@ const BUFFER_BYTES: u64 = 1500;
 /// Those that each channel of a link has in any case.
 // spec: WIRE-12
 const LEAST: u32 = 4;
-/// A channel gets no more beyond its least than this part of what is free: so a few links that are
-/// busy have what they can use, and many come to have equal parts.
+/// A channel gets no more beyond its least than this part of the free buffers. So a few busy links
+/// have enough, and many links come to have equal parts.
 const PART: u32 = 8;
 /// Nanoseconds without a frame after which a channel is taken for unused.
 const IDLE: u64 = 1_000_000_000;
@@ -51,7 +51,8 @@ pub(crate) struct Counts {
 }
 
 impl Pool {
-    /// Of a port that may have so many links, and whose process may use so many bytes for them.
+    /// The pool of a port that may have `links` links, and whose process may use this number of
+    /// bytes for them.
     // spec: WIRE-12, LIM-5
     pub(crate) fn of_port(links_max: usize, bytes: u64) -> Arc<Self> {
         let links_max = links_max as u32;
@@ -60,13 +61,13 @@ impl Pool {
         Self::new(links_max, u64::from(shared).min(affordable) as u32)
     }
 
-    /// The least for so many links, and so many buffers that all of them share.
+    /// The least for this number of links, and the number of buffers that all of them share.
     fn new(links_max: u32, shared: u32) -> Arc<Self> {
         let (links, given) = (AtomicU32::new(0), AtomicU32::new(0));
         Arc::new(Self { links_max, shared, links, given })
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         debug_assert!(self.links.load(Ordering::Relaxed) <= self.links_max, "each has its least");
         debug_assert!(self.given.load(Ordering::Relaxed) <= self.shared, "promises are kept");
@@ -98,7 +99,7 @@ impl Pool {
     }
 }
 
-/// What one link has of its port's buffers; what is left of it goes back with the link.
+/// One link's share of its port's buffers; the rest of it goes back with the link.
 #[derive(Debug)]
 pub(crate) struct Share {
     pool: Arc<Pool>,
@@ -108,7 +109,7 @@ pub(crate) struct Share {
 /// Of one channel.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// What it has of the shared part.
+    /// Its share of the common part.
     shared: u32,
     /// How many buffers it should have.
     target: u32,
@@ -133,7 +134,8 @@ impl Share {
         LEAST
     }
 
-    /// A frame of a channel was taken, which leaves it so many buffers: how many more it gets.
+    /// The program has taken a frame of a channel, which has this number of buffers left. Returns
+    /// how many more it gets.
     // spec: LINK-4, WIRE-12
     pub(crate) fn renew(&mut self, channel: Channel, left: u32, now: u64) -> u32 {
         let part = &mut self.channels[channel.index()];

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Who pumps a wire when nobody else has for a while.
+/// The thread that pumps a wire when nobody else has for a while.
 #[derive(Debug)]
 pub(crate) enum ProgressThread {
     /// A thread of the port's own.
     Thread { stop: Arc<Stop>, thread: JoinHandle<()> },
-    /// Whoever looks at the same simulation.
+    /// Any thread that polls the same simulation.
     Simulation(Arc<Seat>),
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Stop {
     bell: Bell,
 }
 
-/// What the thread has waited for.
+/// The reason why the thread woke.
 enum Woken {
     /// Its time, or somebody who looks.
     ByTime,
@@ -72,7 +72,7 @@ impl Serviced {
     }
 }
 
-/// What a keeper's thread needs of the port.
+/// The parts of a port that its progress thread needs.
 pub(crate) struct Kept {
     pub(crate) served: Serviced,
     pub(crate) owner: Owner,
@@ -84,7 +84,7 @@ impl ProgressThread {
     /// Looks at these intervals.
     // spec: WIRE-7
     pub(crate) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
-        assert!(!interval.is_zero(), "a keeper waits between two looks");
+        assert!(!interval.is_zero(), "a progress thread waits between two looks");
         let bell = Bell::new().map_err(SetupError::os("eventfd"))?;
         let stop = Arc::new(Stop { is_asked: AtomicBool::new(false), bell });
         let seen = stop.clone();
@@ -95,7 +95,7 @@ impl ProgressThread {
         Ok(Self::Thread { stop, thread })
     }
 
-    /// Whoever looks at the simulation where this seat is.
+    /// Any thread that polls the simulation of this seat.
     // spec: NET-10
     pub(crate) fn of_seat(seat: &Arc<Seat>, served: Serviced) -> Self {
         seat.serve(Arc::new(served));
@@ -112,7 +112,7 @@ impl ProgressThread {
                     stop.bell.ring();
                 }
                 if thread.join().is_err() {
-                    debug_assert!(false, "the keeper's thread panicked");
+                    debug_assert!(false, "the progress thread panicked");
                 }
             }
             Self::Simulation(seat) => seat.serve_no_more(),
@@ -148,7 +148,7 @@ impl Kept {
             None => is_quiet(&mut [stopped], &timeout),
             Some(watched) => is_quiet(&mut [stopped, watched], &timeout),
         };
-        // Relaxed: see `Keeper::stop`.
+        // Relaxed: see `ProgressThread::stop`.
         match (stop.is_asked.load(Ordering::Relaxed), is_quiet) {
             (true, _) => Woken::Stopped,
             (false, true) => Woken::ByTime,

@@ -1,4 +1,4 @@
-//! What a port tells of its links and nets: numbers that are counted anyway, copied out.
+//! Reports of a port about its links and nets: numbers that are counted anyway, copied out.
 use super::link_end::LinkEnd;
 use super::pool::Counts;
 use super::{Wire, WireCounters, lock};
@@ -17,7 +17,7 @@ use std::sync::Mutex;
 /// Of the report as text: raised when a field changes its meaning or goes.
 const FORMAT: u32 = 1;
 
-/// What a port that is open to other hosts tells of its links and nets.
+/// The report of a port that is open to other hosts about its links and nets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WireReport {
@@ -33,7 +33,7 @@ pub struct WireReport {
     pub clock_ns: u64,
     /// Links with ports of other hosts.
     pub links: Vec<LinkReport>,
-    /// What frames travel over, by path.
+    /// The nets that frames travel over, by path.
     pub nets: Vec<NetReport>,
     /// Buffers for frames that come.
     #[serde(default)]
@@ -98,7 +98,7 @@ pub struct LinkReport {
     pub silent_ns: u64,
 }
 
-/// What is on a link at this moment: what a program can ask for at each step.
+/// The load of a link at this moment, which a program can ask for at each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkLoad {
@@ -222,7 +222,7 @@ pub enum LinkChannel {
     Response,
 }
 
-/// What a net has counted since it was opened.
+/// The counters of a net since it was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NetReport {
@@ -246,7 +246,7 @@ pub struct NetReport {
     pub hints: u64,
 }
 
-/// Whose report it is.
+/// The port of the report.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(super) process: u32,
@@ -263,7 +263,7 @@ impl Owner {
         Self { process: std::process::id(), program, number }
     }
 
-    /// The wire is locked for one link at a time, so that whoever asks holds nobody up.
+    /// The wire is locked for one link at a time, so that a reader holds nobody up.
     // spec: WIRE-8
     pub(crate) fn report(&self, wire: &Mutex<Wire>) -> WireReport {
         let links = links(wire);
@@ -302,7 +302,7 @@ pub(crate) fn links(wire: &Mutex<Wire>) -> Vec<LinkReport> {
 }
 
 impl Wire {
-    /// What is on the link with a peer; none where there is no link.
+    /// The load of the link with a peer; none where there is no link.
     pub(crate) fn load(&self, peer: PeerId) -> Option<LinkLoad> {
         self.links.open(peer).map(link_load)
     }

@@ -39,7 +39,7 @@ const _: () = assert!(FRAME_PACKET + 8 <= HEADER_BYTES, "and the packet's number
 const _: () = assert!(REPLAY_WINDOW < 1 << EPOCH_BITS, "two keys are alive at a time");
 const _: () = assert!(VERSION & VERSION_MASK == VERSION, "a first byte has room for it");
 
-/// Whoever made this does not hold the key, or the network has damaged it.
+/// The sender does not hold the key, or the network has damaged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it does not come from the holder of the key")]
 pub(crate) struct Forged;
@@ -138,7 +138,7 @@ struct Inward {
     key: Key,
     /// For what was overtaken when the epoch turned.
     former: Option<Key>,
-    /// Made when a packet claims to need it, and kept: a stranger has it made once.
+    /// Made when a packet claims to need it, and kept: a forger has it made once.
     next: Option<Key>,
 }
 

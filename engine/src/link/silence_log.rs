@@ -1,13 +1,13 @@
-//! Peers that are not heard, and what people are told of them.
+//! Silent peers, and what the log says of them.
 //!
-//! Nobody answers for a process that is stopped, nor for one that was killed. But the host of the
-//! latter says that its port is closed, to whoever sends there ("port unreachable"). Others can say
-//! that in its name; so a link asks for it only while it hears nothing.
+//! Nobody answers for a process that is stopped, nor for one that was killed. But the host of a
+//! killed process answers each datagram to its port that the port is closed ("port unreachable").
+//! Others can say that in its name; so a link asks for it only while it hears nothing.
 use crate::log::tell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What people are told of a peer that is not heard.
+/// The log of a silent peer.
 #[derive(Debug, Default)]
 pub(super) struct SilenceLog {
     is_told: bool,

@@ -1,8 +1,8 @@
 //! A port's window: a socket at which processes of the same user can look at its links while its
 //! program runs.
 //!
-//! Whoever connects gets one report as JSON, and the end of the stream. The keeper's thread serves
-//! it; nothing here waits for anybody.
+//! A client that connects gets one report as JSON, and the end of the stream. The progress thread
+//! serves it; nothing here waits for anybody.
 use super::report::WireReport;
 use crate::clock;
 use crate::folder::Folder;
@@ -34,7 +34,7 @@ pub(crate) struct StatsSocket {
     pauses: bool,
 }
 
-/// Who has come, and what is left to be told.
+/// The client, and the text that is left to be sent.
 #[derive(Debug)]
 struct StatsClient {
     socket: Descriptor,
@@ -54,7 +54,7 @@ impl StatsSocket {
     }
 
     /// The same at a name without a file: nothing of it stays, however the process ends. Anybody
-    /// may call there, and strangers are not answered.
+    /// may call there; clients of other users are not answered.
     // spec: WIRE-10
     pub(crate) fn open_unfiled(identity: u64) -> Option<Self> {
         let socket = stream().ok()?;
@@ -64,7 +64,7 @@ impl StatsSocket {
         Some(Self { file: None, socket, visitor: None, pauses: false })
     }
 
-    /// What to wait for.
+    /// The descriptor to wait for.
     pub(super) fn watched(&mut self) -> Option<PollFd<'_>> {
         if std::mem::take(&mut self.pauses) {
             return None;

@@ -1,6 +1,6 @@
-//! Where the paths of a link lead, and how that changes: the address that frames of a path come
-//! from may become another one, behind whatever translates addresses; but anybody can send a copy
-//! of a frame from elsewhere, and be faster than the frame.
+//! The ways of a link's paths, and how they change. The address that frames of a path come from may
+//! become another one, behind a translation of addresses. But anybody can send a copy of a frame
+//! from elsewhere, and it may be faster than the frame.
 //!
 //! ```text
 //!   a newest frame, from elsewhere     the way that there was
@@ -15,14 +15,15 @@ use ayre_proto::link::frame::HEADER_BYTES;
 
 /// Bytes of the frame that asks for a sign of life, at most.
 pub(super) const CHALLENGE_BYTES: usize = 160;
-/// What may be sent to an address that has shown nothing, for each byte that came from there.
+/// The bytes that may be sent to an address that has proved nothing, for each byte that came from
+/// there.
 const AMPLIFIED: usize = 3;
 const _: () = {
     let frame = PREFIX_BYTES + HEADER_BYTES + TAG_BYTES;
     assert!(frame <= CHALLENGE_BYTES, "a probe is a frame");
 };
 
-/// What a frame of the link, which is no forgery, tells of the way that it has come.
+/// The evidence of an authentic frame about the way by which it has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) path: u8,
@@ -90,7 +91,7 @@ impl Ways {
         }
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         debug_assert!(self.are_known || self.asked.is_empty(), "who has asked knows the paths");
         debug_assert!(!self.seeks || !self.asked.is_empty(), "there is another one to be tried");
@@ -318,8 +319,8 @@ mod tests {
         assert!(link.asked.is_empty() && link.ways.leads[0].other.is_none());
     }
 
-    /// Behind a translation that has begun anew, the old address is silent: the new one is asked,
-    /// answers, and is the way once the old one was silent for a timeout, and not before.
+    /// Behind a translation that has started over, the old address is silent. The new one is asked
+    /// and answers. It is the way once the old one was silent for a timeout, and not before.
     // spec: PATH-11
     #[test]
     fn a_peer_whose_address_has_changed_is_followed_once_it_has_answered_from_there() {
@@ -346,7 +347,7 @@ mod tests {
         assert!(link.leads_to(1) && link.asked.len() > 1);
     }
 
-    /// Whoever sends little is sent no more than three times that.
+    /// A sender of few bytes is sent no more than three times that.
     // spec: PATH-12
     #[test]
     fn an_unvalidated_address_is_sent_at_most_three_times_its_bytes() {
@@ -372,8 +373,8 @@ mod tests {
         assert!(link.leads_to(2));
     }
 
-    /// Who has opened the link follows the other side, too, and takes no path of its own for
-    /// another's new address: until the ways are learned, frames of all paths come by one.
+    /// An opener follows the other side, too, and takes no path of its own for another one's new
+    /// address. Until the ways are learned, frames of all paths come by one.
     // spec: PATH-11
     #[test]
     fn an_opener_follows_an_acceptor_to_a_new_address_with_separate_paths() {

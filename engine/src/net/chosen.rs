@@ -33,8 +33,9 @@ pub fn host_addresses(wanted: &[String]) -> Result<Vec<IpAddr>, SetupError> {
     wanted.iter().map(|wanted| find(wanted, &all)).collect()
 }
 
-/// Where other hosts find ports of this one, unless addresses are named: at which interfaces, as
-/// they are told; and how many addresses more there are, which others may reach and are not told.
+/// The addresses at which other hosts find ports of this one, unless addresses are named. They are
+/// given with their interfaces, and with the number of further addresses that others may reach and
+/// are not told.
 // spec: ENV-32, LIFE-36
 pub fn usable_addresses() -> (Vec<(String, IpAddr)>, usize) {
     let all = interfaces::usable();

@@ -1,7 +1,7 @@
 //! CRC-32C.
 use crate::sys;
 
-/// From so many bytes on, what the library does with wide registers is faster.
+/// The number of bytes from which on the library's code for wide registers is faster.
 const LONG: usize = 1024;
 
 /// The CRC that frames carry.

@@ -1,4 +1,4 @@
-//! What a link sees of a network: datagrams out, datagrams in, and no promises.
+//! The network as a link sees it: datagrams out, datagrams in, and no promises.
 mod inbox;
 mod outbox;
 
@@ -26,14 +26,14 @@ pub(crate) type Bytes = AVec<u8, ConstAlign<LINE_BYTES>>;
 /// Of a line of the processor's cache.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Bytes of which a net has a share until they have left, so that they are not copied. Whoever has
-/// the only share may write them.
+/// Bytes of which a net has a share until they have left, so that they are not copied. The holder
+/// of the only reference may write them.
 pub(crate) type Shared = Arc<BytesMut>;
 
 const _: () = assert!(LINE_BYTES.is_power_of_two(), "lengths are rounded by a mask");
 const _: () = assert!(IPV4_HEADERS < IPV6_HEADERS, "what IPv6 leaves, IPv4 leaves too");
 
-/// So many zeros.
+/// A buffer of `count` zeros.
 pub(crate) fn zeros(count: usize) -> Bytes {
     let mut bytes = Bytes::with_capacity(LINE_BYTES, count);
     bytes.resize(count, 0);
@@ -41,8 +41,9 @@ pub(crate) fn zeros(count: usize) -> Bytes {
     bytes
 }
 
-/// Length of the longest datagrams that are worth sending where so many bytes would go: datagrams
-/// of a train lie one behind the other, so all begin with a line if each is some lines long.
+/// The length of the longest datagrams that are worth sending where the limit is this number of
+/// bytes. Datagrams of a train lie one behind the other, so all of them begin with a line if each
+/// is some lines long.
 pub(crate) const fn whole_lines(datagram_max: usize) -> usize {
     if datagram_max < 8 * LINE_BYTES { datagram_max } else { datagram_max & !(LINE_BYTES - 1) }
 }
@@ -59,13 +60,13 @@ pub(crate) trait Tap: Debug + Send + Sync {
 /// Of each net of a port.
 pub(crate) type Taps = Arc<[Arc<dyn Tap>]>;
 
-/// What carries datagrams, and may lose, repeat, reorder and damage them. It never blocks.
+/// A carrier of datagrams, which may lose, repeat, reorder and damage them. It never blocks.
 ///
 /// `now` is in nanoseconds of a clock of the caller's choice that never goes back.
 // spec: NET-1
 pub(crate) trait Net: Debug + Send {
-    /// Sends what the outbox holds, as far as the system takes it now; the rest stays there. What
-    /// can never go (too long, no route) is dropped and counted: the network loses.
+    /// Sends what the outbox holds, as far as the system takes it now; the rest stays there. A
+    /// datagram that can never go (too long, no route) is dropped and counted: the network loses.
     fn send(&mut self, outbox: &mut Outbox, now: u64);
 
     /// Takes what has come into the empty inbox: at most 256 datagrams, and perhaps not yet all
@@ -86,7 +87,7 @@ pub(crate) trait Net: Debug + Send {
     /// Asks the system: not for every datagram.
     fn datagram_max(&self, to: SocketAddr) -> usize;
 
-    /// What it has counted so far.
+    /// The counters since it was opened.
     fn counters(&self) -> NetCounters;
 
     /// Datagrams to this address may not arrive: looks whether this host still has the net's own
@@ -99,7 +100,7 @@ pub(crate) trait Net: Debug + Send {
         Hints::default()
     }
 
-    /// What is to be told of the frames in sealed datagrams, if they are written down.
+    /// The capture that is told of the frames in sealed datagrams, if they are written down.
     fn tap(&self) -> Option<Arc<dyn Tap>> {
         None
     }

@@ -28,7 +28,7 @@ impl Partition {
         Self { is_cut: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Loses everything that is sent from now on. What is on its way still arrives.
+    /// Loses everything that is sent from now on. Datagrams on their way still arrive.
     pub fn cut(&self) {
         // Relaxed: no data goes with it; soon is soon enough.
         self.is_cut.store(true, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl<N: Net> Faults<N> {
         Self { inner, partition, way: Way::new(way_of(&plan)), ready: Outbox::new() }
     }
 
-    /// What was done wrong so far.
+    /// The number of faults so far, by kind.
     #[cfg(test)]
     pub(crate) const fn faults(&self) -> Counters {
         self.way.counters()
@@ -109,7 +109,7 @@ impl<N: Net> Faults<N> {
     }
 }
 
-/// What a way is to do that a plan is for.
+/// The faults of the way that a plan is for.
 fn way_of(plan: &FaultPlan) -> netsim::Plan {
     netsim::Plan {
         loss: plan.loss,
@@ -219,7 +219,7 @@ mod tests {
         Echo::drain(net, now).into_iter().map(number).collect()
     }
 
-    /// What comes of so many numbers that are sent 10 us apart, and of waiting for the rest.
+    /// The arrivals of `count` numbers that are sent 10 us apart, the rest waited for.
     fn journey(net: &mut Faults<Echo>, count: u64) -> Vec<(u64, u64)> {
         let mut got = Vec::new();
         for number in 0..count {

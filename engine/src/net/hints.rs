@@ -1,4 +1,4 @@
-//! What the network says of addresses beside datagrams, by ICMP or by an error of a call.
+//! Hints: reports of the network about addresses, by ICMP or by an error of a call.
 use crate::error::AttemptOutcome;
 use rustix::io::Errno;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 // spec: LIM-1
 const HINTS_MAX: usize = 256;
 
-/// What the network says of an address, which anybody can have said.
+/// A report of the network about an address. Anybody can have sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
     /// Its host says that the port is closed.
@@ -17,14 +17,14 @@ pub(crate) enum Hint {
     Undelivered {
         /// The error that it stands for.
         errno: Errno,
-        /// Who says it.
+        /// The sender of the report.
         by: Option<IpAddr>,
     },
     /// This host has not sent there.
     NotSent(Errno),
 }
 
-/// What the network has said last of addresses: a net notes it, links ask.
+/// The last report of the network about each address: a net notes them, links ask for them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hints(Arc<Mutex<Vec<(IpAddr, u16, Hint)>>>);
 
@@ -47,7 +47,7 @@ impl Hints {
         debug_assert!(place(&known, at).is_some(), "what was noted is known");
     }
 
-    /// What was said last of an address.
+    /// The last report about an address.
     #[cold]
     pub(crate) fn of(&self, at: SocketAddr) -> Option<Hint> {
         let known = self.known();

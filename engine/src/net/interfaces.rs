@@ -90,8 +90,8 @@ impl HostAddress {
         self.has("device")
     }
 
-    /// Whether it leads to one other host, or to nobody that could be asked for: there may be many,
-    /// of networks of their own, and what is sent by them takes a way around.
+    /// Whether it is a tunnel: it leads to one other host, or to none that could be asked for.
+    /// There may be many, each of a network of its own, and what is sent by them takes a detour.
     fn is_tunnel(&self) -> bool {
         self.flags.intersects(InterfaceFlags::IFF_POINTOPOINT | InterfaceFlags::IFF_NOARP)
     }
@@ -140,8 +140,8 @@ fn by_routes() -> Vec<HostAddress> {
 }
 
 /// Those that others may reach, of interfaces that are up; the loopback address of a host that has
-/// none. Those come first that others are likely to reach, so that whoever has no room for all
-/// leaves out the right ones: where an interface does not run, nobody is, or not yet.
+/// none. The addresses that others are likely to reach come first, so that a reader with too little
+/// room leaves out the right ones. An interface that does not run reaches nobody, or not yet.
 // spec: ENV-32
 pub(crate) fn usable() -> Vec<HostAddress> {
     let until = clock::now() + YET_TO_COME;
@@ -186,9 +186,9 @@ fn passing(table: &str) -> Vec<IpAddr> {
     table.lines().filter_map(read).collect()
 }
 
-/// Those first of interfaces that run, then those that stay, those of the default route, those of
-/// cards, and those of no tunnel; and those last that may lead to this host only; else as the
-/// system lists them.
+/// The order: addresses of interfaces that run, then permanent ones, then those of the default
+/// route, of cards, and of no tunnel. Addresses that may lead to this host only come last.
+/// Otherwise the order is the system's.
 fn in_order(
     mut all: Vec<HostAddress>,
     is_default: impl Fn(&HostAddress) -> bool,

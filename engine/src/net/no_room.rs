@@ -1,8 +1,9 @@
 //! Datagrams for which the system has no room (`ENOBUFS`).
 //!
-//! Most often a queue is full, and has room again soon. But where the other end of a virtual cable,
-//! of a container for example, takes less than the interface says, what is too long for it is
-//! refused so, too, however often it is tried, and what waits behind it would wait for ever.
+//! Most often a queue is full, and has room again soon. The other end of a virtual cable, of a
+//! container for example, may take less than the interface says. A datagram that is too long for it
+//! is then refused in the same way, however often it is tried. Everything behind it would wait for
+//! ever.
 use crate::clock;
 use std::time::{Duration, Instant};
 

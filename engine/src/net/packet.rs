@@ -1,5 +1,5 @@
-//! UDP, and beside it frames straight over Ethernet, past the system's IP and UDP: a short datagram
-//! takes half the time, and to find that none has come takes no call.
+//! UDP, and beside it Ethernet frames that bypass the system's IP and UDP. A short datagram takes
+//! half the time, and a poll that finds nothing needs no system call.
 //!
 //! ```text
 //!   trains, long ones, and all to ports that are not known to hear frames --> UDP
@@ -76,13 +76,13 @@ pub(crate) struct Packet {
     reachability: Reachability,
     /// Can be read when either socket can.
     epoll: Descriptor,
-    /// What came last came as a frame.
+    /// The last datagram came as a frame.
     by_frame: bool,
     /// When UDP was looked at last, and looks at it that are made at each poll, because something
     /// has come.
     looked_at: u64,
     warm: u32,
-    /// UDP has left no room for frames when both were looked at last.
+    /// UDP left no room for frames when both were polled last.
     owes_frames: bool,
     /// Since when questions are counted, and how many there were.
     answers: (u64, u32),
@@ -93,8 +93,8 @@ pub(crate) struct Packet {
 /// The packet socket.
 #[derive(Debug)]
 enum PacketSocket {
-    /// There will be one, if there can be, when a short datagram is first sent after one has come:
-    /// to an address that leads nowhere, frames are of no use either.
+    /// It will be opened, if possible, when a short datagram is sent after one has come: where
+    /// nothing comes from, frames are of no use.
     Later {
         has_come: bool,
     },
@@ -104,8 +104,8 @@ enum PacketSocket {
 }
 
 impl Packet {
-    /// Opens a UDP port at an address, packet_socket which there may be frames; port 0 has the system
-    /// choose one.
+    /// Opens a UDP port at an address, with a packet socket beside it if possible; port 0 has the
+    /// system choose one.
     ///
     /// # Errors
     /// As [`Udp::bind`].
@@ -120,7 +120,7 @@ impl Packet {
         Self::with(udp, packet_socket)
     }
 
-    /// The same, where there must be frames.
+    /// Opens a UDP port at an address, with a packet socket in any case.
     ///
     /// # Errors
     /// No interface has the address, it is not one of Ethernet, the port is in use, or this process
@@ -150,7 +150,7 @@ impl Packet {
         })
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         debug_assert!(!self.by_frame || self.has_frames(), "frames come by a packet socket");
         debug_assert!(self.warm <= WARM_LOOKS, "looks in vain are counted from the last find");
@@ -177,8 +177,9 @@ impl Packet {
         self.by_frame = false;
     }
 
-    /// Tries once to open the packet socket: who may not does without, and so does who comes when
-    /// there are many, as the system shows each frame to each of them.
+    /// Tries once to open the packet socket. Without the right to it, or where many are open on
+    /// this host, the port goes on with UDP alone: the system shows each frame to each packet
+    /// socket.
     #[cold]
     fn try_to_open(&mut self) {
         self.packet_socket = PacketSocket::Never;
@@ -204,7 +205,8 @@ impl Packet {
         }
     }
 
-    /// The first datagram is too long for a frame: UDP finds out whether for all else, too.
+    /// The first datagram is too long for a frame: UDP finds out whether it is too long for
+    /// everything else, too.
     // spec: MTU-2
     #[cold]
     fn send_too_long(&mut self, outbox: &mut Outbox) -> bool {
@@ -216,7 +218,7 @@ impl Packet {
         self.udp.send_front(outbox).is_ok()
     }
 
-    /// Where those at the front go that go as frames, which may be none.
+    /// The MACs of the datagrams at the front that go as frames; there may be none.
     // spec: NET-7
     fn macs(&mut self, outbox: &Outbox, now: u64) -> ArrayVec<Mac, BATCH_MAX> {
         let none = ArrayVec::new();
@@ -364,7 +366,7 @@ impl Net for Packet {
     }
 }
 
-/// What is said by UDP where a question was heard as a frame.
+/// The answer by UDP to a question that came as a frame.
 // spec: NET-7
 fn answer(number: u64, mac: Mac) -> [u8; ANSWER_BYTES] {
     let mut answer = [0; ANSWER_BYTES];
@@ -381,8 +383,8 @@ fn read_answer(datagram: &[u8]) -> Option<(u64, Mac)> {
     (rest == [0; 2]).then_some((u64::from_le_bytes(*number), *mac))
 }
 
-/// Whether another question may be answered, of which there are only so many at a time: whoever
-/// asks chooses to whom the answer goes.
+/// Whether another question may be answered. The number of answers in a time is limited, because
+/// the sender of a question chooses their destination.
 fn is_within_bounds((since, count): &mut (u64, u32), now: u64) -> bool {
     if now.saturating_sub(*since) >= ANSWERS_NANOS {
         (*since, *count) = (now, 0);

@@ -1,5 +1,5 @@
-//! When nets are looked at: a port that others may find at several places hears by one or two of
-//! them, and each look at another one is a call for nothing.
+//! The schedule by which several nets are polled. A port that others may find at several addresses
+//! receives by one or two of them, and each poll of another one is a system call for nothing.
 
 /// For how long a net of several is looked at in each poll after something has come by it, and how
 /// often the others are.

@@ -21,7 +21,7 @@ pub(crate) struct Place {
     pub(crate) prefix: u32,
 }
 
-/// What speaks for a way; the least goes first.
+/// The rank of a way; the least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Both are of one network.

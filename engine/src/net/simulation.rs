@@ -12,9 +12,10 @@
 //! So what a program computes takes no time, and the same polls, plans and seeds take the same
 //! course, however busy the machine is.
 //!
-//! A port whose program does not poll would stop the time for all others. Those that have looked
-//! for long in vain look for it instead (WIRE-7), and then time goes no faster than the system's:
-//! nobody is taken for dead because the program of another port is fast.
+//! A port whose program does not poll would stop the time for all others. If the program of one of
+//! them has not looked for a long time, other ports look in its place (WIRE-7). Time then goes no
+//! faster than the system's clock. So no port is taken for dead only because the program of another
+//! port is fast.
 mod field;
 
 pub(super) use self::field::FLIGHTS_MAX;
@@ -42,9 +43,9 @@ use std::{fmt, io};
 ///
 /// Time stands still while a port has something to do, and jumps to what is due next once all have
 /// looked in vain. Where one thread polls all ports, the same program with the same seeds takes the
-/// same course, which [`Simulation::course`] shows; engine threads and several threads work too,
-/// but in whatever order the system runs them. A timeout that a call is given passes by this clock,
-/// and by the system's, too, since it may wait for what another thread does.
+/// same course, which [`Simulation::course`] shows. Engine threads and several program threads work
+/// too, but their order is the system's. A timeout that a call is given passes by this clock, and
+/// by the system's, too, since it may wait for what another thread does.
 // spec: NET-8, NET-9, NET-10, NET-17
 #[derive(Clone)]
 pub struct Simulation {
@@ -53,7 +54,7 @@ pub struct Simulation {
 
 struct World {
     latency: u64,
-    /// What its time is counted from.
+    /// The start of its time.
     began: Instant,
     field: Mutex<Field>,
 }
@@ -88,8 +89,8 @@ impl Simulation {
         self.world.field().arrived()
     }
 
-    /// A fingerprint of when datagrams have arrived, from where, to where and how long they were:
-    /// of two runs of one program that have the same, links have done the same.
+    /// A fingerprint of the arrivals of datagrams: time, source, destination and length of each. If
+    /// two runs of one program have the same fingerprint, their links have done the same.
     pub fn course(&self) -> u64 {
         self.world.field().course()
     }
@@ -109,7 +110,7 @@ impl fmt::Debug for Simulation {
     }
 }
 
-/// What others look after, in the place of a port's program that does not.
+/// The links of a port, served by others while its program does not poll.
 pub(crate) trait Serve: fmt::Debug + Send + Sync {
     /// Looks, unless somebody does just now.
     fn serve(&self);

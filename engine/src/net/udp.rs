@@ -1,7 +1,7 @@
 //! Datagrams over UDP.
 //!
-//! One small datagram costs one plain system call each way; trains of equal length go out, and come
-//! in, with one call and one pass through the system's network stack (segmentation offload).
+//! One small datagram costs one plain system call each way. A train of datagrams of equal length
+//! costs one call and one pass through the system's network stack each way (segmentation offload).
 mod errors;
 mod sockets;
 
@@ -25,9 +25,10 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
+/// The number of datagrams, none of them in a train, from which on one call for all is cheaper than
+/// a call for each.
 const BATCH_MIN: usize = 4;
-/// What the system is asked to buffer, each way; it grants what it may.
+/// The socket buffer that is requested from the system, each way; the system may grant less.
 const BUFFER_BYTES: usize = 8 << 20;
 /// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
 pub(crate) const RETRY_NANOS: u64 = 80_000;
@@ -38,7 +39,7 @@ const IDLE_MAX: u32 = 8;
 /// Looks there that have found something before all are asked.
 // spec: NET-11
 const FOUND_MAX: u32 = 16;
-/// What goes everywhere: the least MTU of IPv6 less its headers.
+/// A length that every path takes: the least MTU of IPv6 less its headers.
 const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
 const _: () = assert!(DATAGRAM_SURE < DATAGRAM_MAX, "what goes everywhere goes here");
 const _: () = assert!(BATCH_MIN <= TRAIN_MAX, "one call sends a batch");
@@ -71,7 +72,7 @@ impl Udp {
     ///
     /// # Errors
     ///
-    /// What the system says: the address is not this host's, or in use.
+    /// The system's error: the address is not this host's, or in use.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         Ok(Self {
             sockets: Sockets::bind(address)?,
@@ -123,8 +124,8 @@ impl Udp {
         sent.is_ok()
     }
 
-    /// A socket reports by the next call what somebody has said of an earlier datagram, for
-    /// whomever that was.
+    /// A socket reports the error of an earlier datagram at the next call, whatever the destination
+    /// of that call.
     // spec: NET-4
     fn again_if_refused<T>(
         &mut self,
@@ -370,9 +371,9 @@ impl Net for Udp {
     }
 }
 
-/// A socket that does not block, that no child inherits and whose datagrams no router cuts. What a
-/// router says of their length is to be asked for, as it may be wrong or out of date: only what is
-/// too long for the interface is refused.
+/// A socket that does not block, that no child inherits and whose datagrams no router cuts.
+/// Routers' answers about lengths are asked for, as they may be wrong or out of date. Only a
+/// datagram that is too long for the interface is refused.
 // spec: NET-2, MTU-3
 pub(crate) fn open(address: SocketAddr) -> io::Result<Descriptor> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -387,8 +388,8 @@ pub(crate) fn open(address: SocketAddr) -> io::Result<Descriptor> {
     Ok(socket)
 }
 
-/// Asks for large buffers: beyond the system's limit if this process may, else up to it. What is
-/// granted is enough to work with in any case.
+/// Asks for large buffers: beyond the system's limit if this process may, else up to it. Any size
+/// that is granted is enough to work with.
 pub(crate) fn enlarge(socket: &Descriptor) {
     if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, BUFFER_BYTES);

@@ -1,4 +1,4 @@
-//! What two sides agree on when they connect.
+//! The agreement of two sides that connect.
 use super::contact::Link;
 use crate::error::SetupError;
 use crate::mem::layout::{Direction, LaneSizes};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Spoken in Hello, Welcome and Refuse; changes with any layout of spec/90.
 pub(crate) const VERSION: u64 = 8;
 
-/// What tells an endpoint from all others; nobody can guess it.
+/// The name of an endpoint, which tells it from all others; nobody can guess it.
 pub(crate) type Name = [u64; 2];
 
 /// How long the records are that transfers are cut into, in bytes, heads included.
@@ -32,7 +32,7 @@ impl Cut {
     }
 }
 
-/// What set-up has agreed on.
+/// The result of set-up.
 #[derive(Debug)]
 pub(crate) struct Agreement {
     pub(crate) peer: PeerId,

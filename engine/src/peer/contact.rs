@@ -1,11 +1,11 @@
-//! What two threads of a process need of a peer to speak with it and to wake it.
+//! A contact: all that two threads of a process need to speak with a peer and to wake it.
 use super::control::Channel;
 use crate::mem::fence::Fencing;
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::sys::bell::Bell;
 use std::sync::Arc;
 
-/// What both the port and the engine that serves it need of a peer.
+/// The link to a peer, shared by the port and the engine that serves it.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// Closes when the peer dies.
@@ -15,7 +15,7 @@ pub(crate) struct Link {
     pub(crate) fencing: Fencing,
 }
 
-/// What wakes a peer that sleeps.
+/// The means to wake a peer that sleeps.
 #[derive(Debug)]
 pub(crate) enum Waker {
     /// The channel: who sleeps there is woken by a packet.

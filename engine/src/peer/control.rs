@@ -7,13 +7,13 @@
 //!
 //! The socket is the bell, too: a packet, of whatever kind, wakes all who sleep at its other end. A
 //! port has two threads that sleep, its own and its engine's, if there is one. Both sleep on the
-//! channel and either may take what has come, under a lock: whoever takes anything wakes the other
-//! one, as it looks itself before it sleeps again. Rings end there; other packets wait in the
+//! channel, and either may take what has come, under a lock. A thread that takes anything wakes the
+//! other one, which looks itself before it sleeps again. Rings end there; other packets wait in the
 //! channel's inbox for the port's thread.
 //!
 //! - A ring never blocks, and what becomes of it does not matter. Where the peer has something that
-//!   it has not taken, it is awake or about to be, and none is sent: so rings take no room from
-//!   other packets, however much a sleeper is sent.
+//!   it has not taken, it is awake or about to be, and no ring is sent. So rings take no room from
+//!   other packets, however often a sleeper is rung.
 //! - Of a peer that rings without end, each wake takes a bounded part.
 //! - The inbox has bounds, and is never left full with packets behind it in the socket: what comes
 //!   beyond them is dropped. So nobody is kept awake by what nobody takes.
@@ -76,7 +76,7 @@ enum End {
     Closed,
 }
 
-/// What a look at a channel has found.
+/// The result of a poll of a channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heard {
     /// Something was taken: all who sleep at this end are to look.
@@ -153,8 +153,8 @@ impl Socket {
         true
     }
 
-    /// The next packet that was taken. A process that has ended is gone whoever else, such as a
-    /// child of it, holds the other end; what it has sent is there before.
+    /// The next packet that was taken. A process that has ended counts as gone even if another one,
+    /// such as a child of it, holds the other end; the packets that it has sent come before.
     // spec: LIFE-10, LIFE-12
     fn receive(&self) -> Arrival {
         let mut inbox = self.inbox();
@@ -200,7 +200,7 @@ impl Channel {
     }
 
     /// Wakes the peer, unless it has something to take: then it is awake, or about to be, and looks
-    /// after it has taken that. What becomes of the ring does not matter.
+    /// after it has taken that. The fate of the ring does not matter.
     // spec: WAIT-4
     #[cold]
     pub(crate) fn ring(&self) {
@@ -235,7 +235,7 @@ impl Channel {
         }
     }
 
-    /// What to sleep on, where that is not the wire's business.
+    /// The descriptor to sleep on, where that is not the wire's business.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Socket(socket) => Some(socket.socket.as_fd()),
@@ -252,7 +252,7 @@ impl Channel {
         }
     }
 
-    /// What to sleep on besides.
+    /// The further descriptor to sleep on.
     pub(crate) fn life(&self) -> Option<&Arc<Descriptor>> {
         match self {
             Self::Socket(socket) => socket.life.as_ref(),

@@ -46,7 +46,7 @@ impl Mail {
         Ok(())
     }
 
-    /// What the peer has said to the port.
+    /// Packets from the peer to the port.
     pub(crate) fn receive(&self) -> Arrival {
         let mut boxes = self.boxes();
         match boxes.to_port.pop_front() {
@@ -64,13 +64,13 @@ impl Mail {
         }
     }
 
-    /// What the port wants to be said.
+    /// Packets from the port to the peer.
     pub(crate) fn collect(&self) -> Option<Packet> {
         self.boxes().to_wire.pop_front()
     }
 
-    /// Hands the port what its peer says. What comes beyond all measure is dropped, as the port
-    /// itself does with what nobody accepts.
+    /// Hands the port what its peer says. Packets beyond the limit are dropped, as the port itself
+    /// does with offers that nobody accepts.
     pub(crate) fn deliver(&self, packet: Packet) {
         let mut boxes = self.boxes();
         if boxes.to_port.len() < PACKETS_MAX {

@@ -5,7 +5,7 @@ use crate::sys::descriptor::Descriptor;
 /// Words of a packet.
 pub(super) const WORDS: usize = 8;
 
-/// What a packet is; its first word.
+/// The kind of a packet: its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum PacketKind {
@@ -17,7 +17,7 @@ pub(crate) enum PacketKind {
     /// The peer leaves on purpose; its end of the socket closes next.
     Bye = 6,
     OfferInlet = 7,
-    /// Wakes whoever sleeps where it goes to, and means nothing else.
+    /// Wakes a sleeper at the other end, and means nothing else.
     Ring = 8,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Packet {
     pub(crate) fds: Vec<Descriptor>,
 }
 
-/// What stands in the socket.
+/// The contents of the socket.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     Packet(Packet),

@@ -75,7 +75,7 @@ impl Side {
         self.endpoint.remote(&other.address()).expect("an endpoint that is reached")
     }
 
-    /// What has ended, and how, in the order of their contexts.
+    /// The completions with their outcomes, in the order of their contexts.
     pub(crate) fn results(&self) -> Vec<(u64, Result<(), Fault>)> {
         let mut results: Vec<_> =
             self.ends.iter().map(|end| (end.context as u64, end.result)).collect();

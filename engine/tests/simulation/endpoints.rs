@@ -34,7 +34,7 @@ impl Bytes {
     }
 }
 
-/// What is compared with what, once all has ended.
+/// The two sides of a comparison, once all has ended.
 struct Due {
     have: usize,
     want: Vec<u8>,
@@ -67,7 +67,7 @@ fn content(from: usize, to: usize, number: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// What an endpoint was told, and when by the network's clock.
+/// An event at an endpoint, and its time by the network's clock.
 type Told = (Duration, usize, Completion);
 
 struct Run {
@@ -214,7 +214,7 @@ impl Run {
         pairs().all(|(at, from)| sides[at].received[from] == sides[from].sent[at].len())
     }
 
-    /// What they were told, and what became of the network.
+    /// The events at all endpoints, and the counters of the network.
     fn go(mut self) -> (Vec<Told>, u64, Duration) {
         for _ in 0..rounds(ROUNDS) {
             (0..SIDES).for_each(|at| self.act(at));

@@ -29,7 +29,7 @@ struct Side {
     /// Memory of each port, as this one reaches it; of itself, none.
     remotes: Vec<Option<RemoteRegion>>,
     added: u64,
-    /// What this one's part of each port's memory holds once all its puts have ended.
+    /// The contents of this one's part of each port's memory once all its puts have ended.
     written: [Vec<u8>; PORTS],
     /// Messages to each port, and those of each.
     sent: [u64; PORTS],
@@ -50,7 +50,7 @@ impl Side {
     }
 }
 
-/// What a port has found, and when by the network's clock.
+/// An event at a port, and its time by the network's clock.
 #[derive(Debug, PartialEq)]
 enum Found {
     Message(Message, Vec<u8>),
@@ -67,7 +67,7 @@ struct Run {
     log: Vec<(Duration, usize, Found)>,
 }
 
-/// What came of it, if it was posted: the network loses no operation, and nobody dies.
+/// The outcome, if it was posted: the network loses no operation, and nobody dies.
 fn posted<T>(result: Result<T, PostError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -244,7 +244,7 @@ impl Run {
         }
     }
 
-    /// What they have found, and what became of the network.
+    /// The events of all ports, and the counters of the network.
     fn go(mut self) -> (Vec<(Duration, usize, Found)>, u64, Duration) {
         for _ in 0..rounds(ROUNDS) {
             (0..PORTS).for_each(|at| self.act(at));

@@ -22,7 +22,7 @@ const LENGTH_BITS: u64 = 15;
 const PASS: Stage = Stage::named("pass");
 const SINK: Stage = Stage::named("sink");
 
-/// What came to the sinks of a port.
+/// The items that came to the sinks of a port.
 #[derive(Debug, Default)]
 struct Seen {
     /// By the source and the number of the stream there: which item is next.

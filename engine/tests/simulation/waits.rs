@@ -7,7 +7,7 @@ use ayre::{
 use std::time::Duration;
 
 const LATENCY: Duration = Duration::from_micros(3);
-/// What a port waits for at a time, shorter and longer than what its link has to do.
+/// The times for which a port waits, shorter and longer than the next step of its link.
 const WAITS: [u64; 4] = [1, 50, 999, 20_000];
 /// Polls after which what does not come is taken never to.
 const ROUNDS: usize = 1_000_000;
@@ -54,7 +54,7 @@ fn a_messengers_wait_ends_at_its_deadline_by_the_networks_clock() {
     wait_in_vain(&simulation, &mut near);
 }
 
-/// Room wakes nobody, so such a messenger does not sleep but looks again and again.
+/// Room wakes nobody, so a messenger that waits for it does not sleep but polls again and again.
 // spec: NET-17
 #[test]
 fn a_messengers_wait_ends_at_its_deadline_while_replies_wait_for_room() {

@@ -49,7 +49,7 @@ pub(crate) fn payload(records: &[Told]) -> Vec<u8> {
     buffer
 }
 
-/// What correct ports tell each other in a set-up, as one of them says it.
+/// The words of correct ports to each other in a set-up, as one of them has them.
 fn owner_words() -> [u64; 7] {
     static WORDS: OnceLock<[u64; 7]> = OnceLock::new();
     *WORDS.get_or_init(|| {

@@ -28,10 +28,9 @@ pub(crate) struct Tap {
     back: UdpSocket,
     victim: SocketAddr,
     honest: Option<SocketAddr>,
-    /// What was sent to the victim, and to the honest peer.
+    /// The datagrams to the victim, and to the honest peer.
     pub(crate) seen: [Vec<Vec<u8>>; 2],
-    /// What becomes of a datagram to the victim, or to the honest peer; where it is false, it is
-    /// lost.
+    /// The fate of a datagram to the victim, or to the honest peer; where it is false, it is lost.
     pub(crate) tamper: Option<Tamper>,
 }
 
@@ -107,7 +106,7 @@ pub(crate) struct World {
     pub(crate) at: SocketAddr,
     pub(crate) tap: Tap,
     honest: Port,
-    /// What the two call each other.
+    /// The names that the two use for each other.
     pub(crate) to_honest: PeerId,
     pub(crate) to_victim: PeerId,
     secret: Region,

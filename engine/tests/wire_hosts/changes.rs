@@ -9,7 +9,7 @@ struct Change {
     words: &'static [&'static str],
 }
 
-/// What becomes of an interface that is used.
+/// The change of an interface that is used.
 const OF_INTERFACES: [Change; 5] = [
     Change {
         what: "the acceptor's interface gets another MAC",

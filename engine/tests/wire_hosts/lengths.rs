@@ -9,7 +9,7 @@ use ayre::network::Ethernet;
 use ayre::{NetOptions, PeerId, Port, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
 use std::thread::yield_now;
 
-/// What the way takes when the link is opened, and from then on.
+/// The length that the path takes when the link is opened, and the one from then on.
 const MTUS: [[u32; 2]; 3] = [[1500, 1420], [1420, 1420], [9000, 1500]];
 /// Bytes of a transfer.
 const LEN: usize = 60_000;
@@ -34,7 +34,7 @@ const BRIDGED: [&str; 13] = [
     "-n {} -6 addr flush dev c0",
 ];
 
-/// What has gone by a link.
+/// The traffic of a link.
 struct Gone {
     /// Datagrams that frames have gone in.
     datagrams: u64,
@@ -61,7 +61,7 @@ impl Gone {
         }
     }
 
-    /// Have all transfers been cut into frames that a way of so many bytes takes?
+    /// Have all transfers been cut into frames that a path of this length takes?
     fn check_cut(&self, mtu: u64) {
         let Self { new, .. } = *self;
         assert!(new > (TRANSFERS * LEN) as u64 / mtu, "{new} frames, where {mtu} bytes pass");
@@ -189,7 +189,7 @@ fn one_of_two(number: u64, line: &Line) {
     serve(&mut side.port, line);
 }
 
-/// Who has something to say, in turn, which the other one is told.
+/// The side that sends, in turn, which the other one is told.
 const TURNS: [usize; 5] = [0, 1, 0, 1, 0];
 
 // spec: MTU-4, MTU-8

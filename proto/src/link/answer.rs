@@ -1,4 +1,5 @@
-//! What an acceptor says to an open that gets no accept, or to a frame that belongs to nothing.
+//! The answers of an acceptor: to an open that gets no accept, or to a frame that belongs to
+//! nothing.
 //!
 //! ```text
 //!  32 bytes, four little-endian words
@@ -15,7 +16,7 @@ pub const ANSWER_BYTES: usize = 32;
 /// Stands in place of a refusal's code.
 const AGAIN: u64 = 1 << 32;
 
-/// What an acceptor says in place of an accept.
+/// The answer of an acceptor in place of an accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// No, and why.

@@ -55,8 +55,8 @@ impl Assembly {
         self.frames.clear();
     }
 
-    /// A piece has come of a frame whose payload has at most `room` bytes: the whole frame, if this
-    /// was all that it lacked, as if it had come with the header of this piece.
+    /// A piece has come of a frame whose payload has at most `room` bytes. Returns the whole frame
+    /// if this was the last piece, as if it had come with the header of this piece.
     ///
     /// # Errors
     /// [`Malformed`] where it is no piece, or one of another frame than those before.

@@ -18,28 +18,27 @@
 //!              scaling.start   scaling.end
 //! ```
 //!
-//! Many links through one bottleneck have small windows each, and the more there are the deeper
-//! the queue that their chance meetings make: the target delay grows as the square root of their
-//! number does, and a link with less than its share aims higher than one with more, which brings
-//! their shares together.
+//! Many links through one bottleneck have small windows each. The more there are, the deeper is the
+//! queue that they make when their frames meet by chance. So the target delay grows as the square
+//! root of their number. A link with less than its share aims higher than one with more, which
+//! brings their shares together.
 //!
 //! A delay is what the network has taken of a round trip: what a host may have caused, because it
-//! did not look, is known and taken off ([`looks`](super::looks)). Nor may delays alone take the
-//! window below what a modest network carries in a moment, as long as nothing is lost: where hosts
-//! are busy in ways that nobody sees, losses tell of a queue that is too long. Before the first
-//! decrease each frame adds another one (slow start), where that is configured.
+//! did not look, is known and taken off ([`looks`](super::looks)). As long as nothing is lost,
+//! delays alone do not take the window below the amount that a modest network carries in a moment.
+//! Where hosts are busy in ways that nobody sees, losses tell of a queue that is too long. Before
+//! the first decrease each frame adds another one (slow start), where that is configured.
 //!
-//! A delay is not one less the shortest seen. A queue that is held at its
-//! target never empties, so that the shortest round trip of late creeps up with it, and a
-//! newcomer, who has never seen the way empty, would take its queue for distance. Swift's scaling
-//! of the target by hops is left out: hosts of one rack are equally far from each other, and a
-//! configuration for others sets the base.
+//! A delay is not one less the shortest seen. A queue that is held at its target never empties, so
+//! the shortest recent round trip creeps up with it. A new link, which has never seen the path
+//! empty, would take the queue for distance. Swift's scaling of the target by hops is left out:
+//! hosts of one rack are equally far from each other, and a configuration for others sets the base.
 //!
 //! Where Swift halves the window for a loss, each frame lost costs a small share of it, and all of
 //! one round trip no more than that half. A queue that overflows loses frames by the dozen, and so
-//! does halve the window; what is lost here and there, by chance, says little of it, and halving it
-//! for each of those would leave next to nothing of the throughput. It is what many connections
-//! of the classic kind would do together (MulTCP: Crowcroft and Oechslin, 1998): where one frame
+//! these losses halve the window. A single loss by chance says little about the queue. If each of
+//! them halved the window, next to nothing of the throughput would be left. Many connections of the
+//! classic kind would do the same together (MulTCP: Crowcroft and Oechslin, 1998). Where one frame
 //! in n is lost, the window is about the root of n increases by that share.
 //!
 //! Windows are integers in units of 1/2^16 frame, and so are all ratios. A peer that lies about
@@ -56,7 +55,7 @@ pub struct Config {
     pub base_target: u64,
     /// How a small window raises it.
     pub scaling: Scaling,
-    /// What a window gains in a round trip below the target delay.
+    /// The gain of a window in a round trip below the target delay.
     pub increase: u32,
     /// Whether it doubles in a round trip until it is decreased for the first time.
     pub slow_start: bool,
@@ -77,7 +76,7 @@ pub struct Config {
 /// The range of windows over which the target delay falls, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaling {
-    /// What the smallest windows have above the base.
+    /// The target delay of the smallest windows above the base.
     pub range: u64,
     /// Windows up to this have all of it.
     pub start: u32,
@@ -101,18 +100,18 @@ pub struct Windows {
 impl Config {
     /// For hosts of one rack.
     ///
-    /// - Base target delay 50 us: above the round trip of an idle network, system calls included;
-    ///   what is left is a queue of a few dozen frames, enough to keep the bottleneck busy.
-    /// - Scaling range 50 us: the largest target delay is half of the least retransmission
-    ///   timeout. It covers windows from an eighth of a frame, less than a share among a hundred,
-    ///   to 16 frames, what an idle way alone holds: a link that large needs no help.
-    /// - Increase of a quarter of a frame: eight links together add two frames in a round trip,
-    ///   so that they swing by little; a single one reaches its target from its initial window in
+    /// - Base target delay 50 us: above the round trip of an idle network, system calls included.
+    ///   The rest is a queue of a few dozen frames, enough to keep the bottleneck busy.
+    /// - Scaling range 50 us: the largest target delay is half of the least retransmission timeout.
+    ///   It covers windows from an eighth of a frame, less than a share among a hundred, to 16
+    ///   frames, which an idle path alone holds. A larger window needs no help.
+    /// - Increase of a quarter of a frame: eight links together add two frames in a round trip, so
+    ///   that they swing by little. A single one reaches its target from its initial window in
     ///   about 140 round trips, five milliseconds.
     /// - Beta 0.8 and largest decrease one half, as in the paper: less than the excess, so that
     ///   what all give up together does not empty the queue.
-    /// - A 32nd for the loss of a frame: a queue that loses a quarter of a window of 64 halves it,
-    ///   and with one frame in a hundred lost by chance there are 28 under way, enough for 30 us.
+    /// - A 32nd for the loss of a frame: a queue that loses a quarter of a window of 64 halves it.
+    ///   With one frame in a hundred lost by chance there are 28 under way, enough for 30 us.
     /// - Five timeouts in a row: by then the wait has grown thirtyfold, and the network is not
     ///   crowded but broken or broken down.
     /// - Windows from 1/1024 frame, a thousand links to one, whether or not anything is lost: an
@@ -160,7 +159,7 @@ impl Config {
 pub struct Delay {
     /// From the transmission until now, less what the peer says that it has held it.
     pub round_trip: u64,
-    /// What of it neither host is known to have caused.
+    /// The part of it that neither host is known to have caused.
     pub network: u64,
 }
 
@@ -184,7 +183,8 @@ pub struct Swift {
     round_trip: u64,
     /// For a delay or a timeout.
     last_decrease: Option<u64>,
-    /// What decreases of all kinds may leave of the window, and since when: for a round trip.
+    /// The least that decreases of all kinds may leave of the window for a round trip, and since
+    /// when.
     least: u32,
     bounded: Option<u64>,
     last_send: Option<u64>,
@@ -196,7 +196,7 @@ pub struct Swift {
     last_loss: Option<u64>,
     /// It was never decreased.
     is_first: bool,
-    /// What these and the window were before the first of the last timeouts in a row.
+    /// The values of these and of the window before the first of the last timeouts in a row.
     before: Option<(u32, Option<u64>, bool)>,
 }
 
@@ -221,7 +221,7 @@ impl Swift {
         }
     }
 
-    /// What holds between two steps, whatever the peer says of delays.
+    /// Asserts what holds between two steps, whatever delays the peer reports.
     fn check(&self) {
         let Windows { min, max, .. } = self.config.window;
         debug_assert!((min..=max).contains(&self.window), "the window keeps its bounds");
@@ -267,7 +267,7 @@ impl Swift {
         self.check();
     }
 
-    /// So many frames were found lost by what arrived after them.
+    /// This number of frames were found lost by later arrivals.
     // spec: CONG-5
     pub fn on_loss(&mut self, now: u64, frames: u32) {
         let share = self.config.loss.saturating_mul(frames);
@@ -339,7 +339,7 @@ impl Swift {
         self.last_full.is_some_and(|full| now.saturating_sub(full) <= 2 * self.round_trip)
     }
 
-    /// What delays leave of the window.
+    /// The least that delays leave of the window.
     // spec: CONG-10
     fn least_by_delay(&self, now: u64) -> u32 {
         let Windows { min, calm, .. } = self.config.window;
@@ -368,7 +368,8 @@ impl Swift {
     }
 
     /// Gives up a share of the window for a delay or a timeout, unless it did within the last round
-    /// trip: what comes back now was sent before that had any effect.
+    /// trip. Acknowledgements that come until then are of frames that were sent before that had any
+    /// effect.
     fn shrink(&mut self, now: u64, share: u32, least: u32) {
         let last = self.last_decrease;
         if last.is_some_and(|last| now.saturating_sub(last) < self.round_trip) {
@@ -378,8 +379,8 @@ impl Swift {
         self.last_decrease = Some(now);
     }
 
-    /// Gives up a share of the window, at most the largest decrease, and with what it has given up
-    /// within the last round trip no more than that; so much is left in any case.
+    /// Gives up a share of the window, at most the largest decrease. All that it has given up
+    /// within the last round trip is no more than that either, so a part is left in any case.
     fn give_up(&mut self, now: u64, share: u32, least: u32) {
         self.is_first = false;
         let without = |share: u32| {

@@ -36,20 +36,20 @@ use crate::heap;
 use crate::lane::Malformed;
 use alloc::boxed::Box;
 
-/// What set-up has agreed on, and how this end goes about it.
+/// The agreement of both sides at set-up, as this end uses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Agreement {
     /// The other side's index of the link, and ours.
     pub to: u32,
-    /// Of the other side's port: one that was started restarted_as has another.
+    /// Of the other side's port: one that was restarted has another.
     pub incarnation: u64,
     /// Our index of the link.
     pub own: u32,
     /// Of the link.
     pub generation: u32,
-    /// What our frames carry.
+    /// The token that our frames carry.
     pub token: u64,
-    /// What the other side's frames carry.
+    /// The token that the other side's frames carry.
     pub own_token: u64,
     /// Numbers of the first frames, by channel: ours, and the other side's.
     pub first: [[u32; CHANNELS]; 2],
@@ -70,7 +70,7 @@ pub struct Drive {
     pub paths: paths::Config,
     /// Life and death of the link.
     pub life: life::Config,
-    /// Nanoseconds for which what has arrived may go untold.
+    /// Nanoseconds for which the acknowledgement of frames that have arrived may be delayed.
     pub max_ack_delay: u64,
 }
 
@@ -85,7 +85,7 @@ impl Drive {
     };
 }
 
-/// What an end causes, after it has changed itself.
+/// The effects of an end, called after it has changed itself.
 pub trait EndEffects {
     /// Sends a frame. With a payload, it is that of the header's channel and number, which has not
     /// arrived yet.
@@ -96,8 +96,8 @@ pub trait EndEffects {
     /// A frame of ours has arrived, and all before it of its channel; its payload is needed no
     /// more. This is told once, and in order.
     fn arrived(&mut self, channel: Channel, seq: u32);
-    /// Nothing is heard, and a probe is about to go: whether the network has said since the one
-    /// before that the other side's port is closed, which is not believed by itself.
+    /// Nothing is heard, and a probe is about to go. Returns whether the network has reported since
+    /// the last probe that the other side's port is closed; this is not believed by itself.
     fn is_port_closed(&mut self) -> bool {
         false
     }
@@ -107,7 +107,7 @@ pub trait EndEffects {
     }
 }
 
-/// What the payload of a frame is that has not all records of its number.
+/// The payload of a frame that has not all records of its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A head, and the bytes behind the offset that it tells.
@@ -116,7 +116,7 @@ pub enum Part {
     Padding,
 }
 
-/// What a header was.
+/// The outcome of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderOutcome {
     /// Its payload is wanted: it is checked, and then [`End::on_payload`] is told.
@@ -131,7 +131,7 @@ pub enum HeaderOutcome {
     Foreign,
 }
 
-/// What an end has seen; all only ever grow.
+/// The counters of an end; all only ever grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// New frames with a payload.
@@ -155,7 +155,7 @@ pub struct Counters {
     pub repeated: u64,
     /// Headers that are not of this link.
     pub foreign: u64,
-    /// What no correct peer says.
+    /// Frames that no correct peer sends.
     pub malformed: u64,
 }
 
@@ -181,7 +181,7 @@ struct Lane {
     stall: Stall,
 }
 
-/// What is echoed of the newest frame that has come.
+/// The part of the newest frame that is echoed.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     stamp: u32,
@@ -196,7 +196,7 @@ struct Newest {
 pub struct End {
     agreed: Agreement,
     max_ack_delay: u64,
-    /// Not in the value itself, which moves over the stack of whoever makes a link.
+    /// Not in the value itself, which is moved over the stack when a link is made.
     lanes: Box<[Lane; CHANNELS]>,
     rtt: Rtt,
     /// The last one that an echo has told.
@@ -219,8 +219,8 @@ pub struct End {
     life: Life,
     /// Between two attempts to bring a frame to the other side, at most.
     attempts: u64,
-    /// Another incarnation that has asked for a link in the other side's name, and since when that
-    /// one is waited for.
+    /// Another incarnation that has asked for a link in the other side's name, and the time since
+    /// which this end waits for that side.
     restarted_as: Option<(u64, u64)>,
     resync: Resync,
     /// The channel whose sack is told next.
@@ -271,7 +271,7 @@ impl End {
         }
     }
 
-    /// What holds between two steps, whatever the other side has said.
+    /// Asserts what holds between two steps, whatever the other side has sent.
     fn check(&self) {
         let Counters { sent, told, arrived, .. } = self.counters;
         debug_assert!(sent.saturating_add(told) <= self.packet, "each frame has a packet's number");
@@ -288,7 +288,7 @@ impl End {
         }
     }
 
-    /// What this end has seen.
+    /// The counters of this end.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -303,7 +303,7 @@ impl End {
         &self.lanes[channel.index()].out
     }
 
-    /// What is known of the round trip.
+    /// The estimate of the round trip.
     pub const fn rtt(&self) -> &Rtt {
         &self.rtt
     }
@@ -383,10 +383,11 @@ impl End {
         self.life.on_hint(now);
     }
 
-    /// Somebody asks for a link in the other side's name: whether he has to wait, because the other
-    /// side may be one of before it was started restarted_as. If so this end looks whether it is still
-    /// there, and gives up sooner where the open `is_believed`; if it was heard since, that is not
-    /// so. An open can be recorded and sent again, so that it ends nothing by itself.
+    /// Somebody asks for a link in the other side's name. Returns whether that one has to wait,
+    /// because this end's link may be one of before a restart. Then this end looks whether the
+    /// other side is still there, and gives up sooner where the open `is_believed`. If the other
+    /// side was heard since the open, nobody has to wait. An open can be recorded and sent again,
+    /// so it ends nothing by itself.
     // spec: LINK-25
     pub fn on_open(&mut self, incarnation: u64, is_believed: bool, now: u64) -> bool {
         if incarnation == self.agreed.incarnation || !self.life.is_open() {
@@ -407,8 +408,8 @@ impl End {
         true
     }
 
-    /// Leaves: nothing more is sent or taken. What has not arrived does not, so that the owner
-    /// waits for it before.
+    /// Leaves: nothing more is sent or taken. Frames that have not arrived are given up, so the
+    /// owner waits for them before it calls this.
     // spec: LINK-20
     pub fn close(&mut self) {
         self.life.close();

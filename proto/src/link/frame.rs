@@ -51,7 +51,7 @@ const WORDS: usize = HEADER_BYTES / 8;
 /// Where the header's own CRC stands; it covers everything before.
 const CRC_AT: usize = HEADER_BYTES - 4;
 
-/// What a frame is for.
+/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// What the records of a frame need of the other side. Order is kept within a channel; none is
+/// The needs of a frame's records at the other side. Order is kept within a channel; none is
 /// promised between two.
 // spec: LINK-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +133,7 @@ const _: () = {
 };
 
 bitflags::bitflags! {
-    /// What a sender says with one bit.
+    /// Statements of a sender, one bit each.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Flags: u8 {
         /// The payload may be put in place before earlier frames of its channel have come.
@@ -158,7 +158,7 @@ pub struct Sack {
     pub arrived: u128,
 }
 
-/// What the sender knows of the newest frame that it received.
+/// The newest frame that the sender has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
     /// The stamp of that frame.
@@ -173,7 +173,8 @@ pub struct Echo {
     pub late: u8,
 }
 
-/// What a header says of its payload. It stays the same when the frame is sent again.
+/// The length and the checksum of a payload, as a header has them. It stays the same when the frame
+/// is sent again.
 // spec: FRAME-10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
@@ -195,11 +196,11 @@ impl Digest {
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the frame is for.
+    /// The purpose of the frame.
     pub kind: Kind,
     /// The channel of its records.
     pub channel: Channel,
-    /// What the sender says with one bit.
+    /// The sender's statements, one bit each.
     pub flags: Flags,
     /// The path on which the frame is sent, below [`PATHS_MAX`].
     pub path: u8,
@@ -219,7 +220,7 @@ pub struct Header {
     pub ack: [u32; CHANNELS],
     /// By channel: the receiver of this frame may send frames before this number.
     pub limit: [u32; CHANNELS],
-    /// What the sender has beyond `ack` on one channel.
+    /// The frames beyond `ack` that the sender has on one channel.
     pub sack: Sack,
     /// The newest frame that the sender received, if there was one.
     pub echo: Option<Echo>,
@@ -376,7 +377,7 @@ const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// What a record of a data frame is.
+/// The kind of a record of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -388,7 +389,7 @@ pub enum RecordKind {
     Message = 3,
     /// A record of the remote queue that the tag names, or the last part of one.
     Queue = 4,
-    /// What the two engines tell each other; the tag says what.
+    /// A word from engine to engine; the tag tells which.
     Control = 5,
     /// A part of a queue's record that is not its last.
     QueuePart = 6,
@@ -432,16 +433,16 @@ impl RecordKind {
 /// A record of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: RecordKind,
     /// Belongs to the kind.
     pub tag: u32,
-    /// What it says.
+    /// Its tag.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// The first words of the record and the bytes behind them, if it has so many.
+    /// The first words of the record and the bytes behind them, if it is long enough.
     pub fn split<const N: usize>(&self) -> Option<([u64; N], &'a [u8])> {
         let (words, data) = self.bytes.split_at_checked(8 * N)?;
         let (places, _) = words.as_chunks();
@@ -463,7 +464,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What `len` bytes take with the zeros behind them.
+/// The bytes that `len` bytes take with the zeros behind them.
 const fn padded(len: usize) -> usize {
     len.next_multiple_of(8)
 }

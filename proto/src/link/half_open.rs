@@ -1,4 +1,4 @@
-//! The accepting side of an opening: links that are asked for and not yet confirmed.
+//! The half-open table: links that are asked for and not yet confirmed.
 //!
 //! ```text
 //!              open: another nonce                 first good frame with its token
@@ -9,15 +9,15 @@
 //!                                  nothing
 //! ```
 //!
-//! Anybody can send an open, or one that he has seen: it takes a place in a table of fixed size for
-//! a while, and nothing else. The token is chosen anew for each place, so that only who has got the
-//! accept can make a link of it. Whoever confirms is the one that was meant.
+//! Anybody can send an open, or a recorded one. It takes a place in a table of fixed size for a
+//! while, and nothing else. The token is chosen anew for each place, so that only the receiver of
+//! the accept can make a link of it. A link belongs to the opener that confirms it.
 //!
 //! An open is *proved* if it has a cookie that this side has given to its address just now. Others
-//! are let in as long as they are few and name this port; their places are taken by proved ones if
-//! need be, but no place by what has proved nothing as long as it is young. No host keeps others
-//! out: what comes from one with fewer places takes one from those with more. What was answered is
-//! remembered by its mark, and is not answered as a new one again.
+//! get a place as long as they are few and name this port. Proved opens take their places if need
+//! be. An unproved open never takes the place of another as long as that is young. No host keeps
+//! others out: an open from a host with fewer places takes one from hosts with more. An open that
+//! was answered is remembered by its mark, and is not answered as a new one again.
 use super::end::Agreement;
 use super::frame::{Header, Kind};
 use super::open::{AgreedLimits, SetUp, agree};
@@ -33,10 +33,10 @@ pub const HALF_OPEN_MAX: usize = 64;
 /// Of these, with one opener: its attempts, and those of its earlier incarnations.
 // spec: OPEN-9
 pub const HALF_OPEN_OF_ONE: usize = 4;
-/// With so many, an open has to be proved.
+/// With this number of half-open links, an open has to be proved.
 // spec: OPEN-21
 pub const HALF_OPEN_CALM: usize = 16;
-/// Bytes that a half-open link takes here, at most; what the owner has wrapped comes on top.
+/// Bytes that a half-open link takes here, at most; the owner's wrapped messages come on top.
 pub const HALF_OPEN_BYTES: usize = 424;
 /// Opens that were answered, and are remembered.
 // spec: OPEN-21
@@ -60,12 +60,13 @@ impl Place {
     }
 }
 
-/// What is known of an open before it is let in.
+/// An open, as far as it is known before it is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
-    /// Whose it is: attempts in one name compete for a few places only.
+    /// The opener: attempts in one name compete for a few places only.
     pub opener: u64,
-    /// By which it is known again: bits of the open as it travels, which those of no other have.
+    /// The mark by which it is known again: bits of the open as it travels, which those of no other
+    /// have.
     pub mark: u64,
     /// The host that its address is of: one number for all addresses of a host.
     pub host: u64,
@@ -73,7 +74,7 @@ pub struct OpenRequest {
     pub is_proved: bool,
 }
 
-/// Why an open gets no place.
+/// The reason why an open gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmitError {
     /// No correct peer opens like that: it repeats what this port itself has said, or is an accept.
@@ -115,7 +116,7 @@ impl HalfOpen {
         &self.ours
     }
 
-    /// What both come to.
+    /// The agreement of both.
     pub const fn agreed(&self) -> &(Agreement, AgreedLimits) {
         &self.agreed
     }
@@ -146,7 +147,7 @@ impl HalfOpen {
 pub struct HalfOpenTable {
     /// Nanoseconds for which an opener may take to confirm.
     timeout: u64,
-    /// Not in the value itself, which moves over the stack of whoever opens a port.
+    /// Not in the value itself, which is moved over the stack when a port is opened.
     places: Box<[Option<HalfOpen>; HALF_OPEN_MAX]>,
     answered: Answered,
     /// Of opens that have proved nothing.
@@ -172,21 +173,21 @@ impl HalfOpenTable {
     /// flood of opens is kept.
     pub const TIMEOUT: u64 = 5_000_000_000;
 
-    /// An empty table, whose entries stay for so many nanoseconds. Of opens that have proved
-    /// nothing it takes as many as the ration says.
+    /// An empty table, whose entries stay for this number of nanoseconds. The bucket limits the
+    /// opens that have proved nothing.
     pub fn new(timeout: u64, unproved: TokenBucket) -> Self {
         let answered = Answered { marks: vec![0; ANSWERED_MAX].into(), next: 0 };
         Self { timeout, places: heap::array(|_| None), answered, unproved }
     }
 
-    /// For a port on a host of a rack. What an open costs, two operations on the curve, is some
+    /// For a port on a host of a rack. An open costs two operations on the curve, which is some
     /// hundredths of a processor at this rate.
     // spec: OPEN-21
     pub fn rack(now: u64) -> Self {
         Self::new(Self::TIMEOUT, TokenBucket::new(32, 5_000_000, now))
     }
 
-    /// What holds between two steps, whoever has asked for what.
+    /// Asserts what holds between two steps, whatever was asked for.
     fn check(&self) {
         if cfg!(debug_assertions) {
             for entry in self.places.iter().flatten() {
@@ -229,9 +230,9 @@ impl HalfOpenTable {
         self.answered.marks.contains(&mark)
     }
 
-    /// Whether an open that has no place may have one, or is to come again with a cookie: one that
-    /// was answered is a recording, or its place has gone; one that has proved nothing must name
-    /// this port, and be one of few.
+    /// Whether an open that has no place may have one; otherwise it is to come again with a cookie.
+    /// An open that was answered is a recording, or its place has gone. An open that has proved
+    /// nothing must name this port, and be one of few.
     // spec: OPEN-20, OPEN-21
     pub fn may_enter(&mut self, request: &OpenRequest, is_named: bool, now: u64) -> bool {
         let is_new = !self.was_answered(request.mark);
@@ -266,7 +267,7 @@ impl HalfOpenTable {
         Ok((place, before))
     }
 
-    /// What is kept at a place.
+    /// The entry at a place.
     pub fn get(&self, place: Place) -> Option<&HalfOpen> {
         self.places[place.index()].as_ref()
     }
@@ -277,10 +278,10 @@ impl HalfOpenTable {
         self.position(|entry| !entry.is_void && entry.ours.index == index)
     }
 
-    /// A frame has come that belongs to no link. If it is a good one of a half-open link, that is a
-    /// link from here on: its end is told of this very frame first. All other attempts of its
-    /// opener are void: [`HalfOpenTable::expire`] names them next. Behind its time it is none, so that an
-    /// opener knows from when on it has to ask again.
+    /// A frame has come that belongs to no link. If it confirms a half-open link, that is a link
+    /// from here on: its end is told of this very frame first. All other attempts of its opener
+    /// are void: [`HalfOpenTable::expire`] names them next. A half-open link whose time is over is
+    /// not confirmed, so that an opener knows from when on it has to ask again.
     // spec: OPEN-10
     pub fn confirm(&mut self, header: &Header, now: u64) -> Option<(Place, HalfOpen)> {
         let timeout = self.timeout;

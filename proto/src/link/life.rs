@@ -16,10 +16,10 @@
 //! causes: its process is stopped, its host sleeps or moves, a cable is pulled. Nothing is ended by
 //! that. After the *dead time* it is given up.
 //!
-//! A reset is not believed, because an end cannot know who has sent it: it is a reason to look
-//! more closely. The same goes for an open of the other side, started is_restart, and for an end that has
-//! heard nothing yet: it opens, and the other side has no link before it hears of it. That its port
-//! is closed, anybody can say as well: it counts only while the other side itself says nothing.
+//! A reset is not believed, because an end cannot know who has sent it: it is a reason to look more
+//! closely. An open of the other side after a restart is a reason, too. So is an end that has heard
+//! nothing yet: it opens, and the other side has no link before it hears of it. That its port is
+//! closed, anybody can say as well: it counts only while the other side itself says nothing.
 
 use crate::fault::Fault;
 
@@ -39,8 +39,8 @@ impl Config {
     /// For hosts of one rack.
     ///
     /// Three seconds are longer than a busy host is held up, and than a network takes to find
-    /// another way; a minute is longer than a process is stopped for a look at it, and than a
-    /// virtual machine takes to move. Five times are enough where every second frame is lost.
+    /// another path. A minute is longer than a process is stopped in a debugger, and than a virtual
+    /// machine takes to move. Five times are enough where every second frame is lost.
     pub const RACK: Self = Self { silence: 3_000_000_000, dead_after: 60_000_000_000, closes: 5 };
 
     /// Between a sign of life and a probe while nothing is wrong.
@@ -80,7 +80,7 @@ pub enum Why {
     NoData,
     /// The other side seems to know nothing of it any more, and was silent.
     Reset,
-    /// The other side was started is_restart, and asks for another link.
+    /// The other side was restarted, and asks for another link.
     Restarted,
 }
 
@@ -100,7 +100,7 @@ impl Why {
     }
 }
 
-/// What is to be sent now.
+/// The frame that is to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -154,7 +154,7 @@ impl Life {
         Self { config, state, heard_at: now, look, told_at, told, refusals: 0, held_up: 0 }
     }
 
-    /// What holds between two steps, whoever has said what.
+    /// Asserts what holds between two steps, whatever was said.
     const fn check(&self) {
         debug_assert!(self.told == 0 || self.told_at.is_some(), "what was told was so at a time");
         let is_leaving = matches!(self.state, State::Closing);
@@ -206,7 +206,7 @@ impl Life {
         }
     }
 
-    /// What was sent does not arrive, for so long.
+    /// Data that was sent has not arrived for this time.
     // spec: LINK-30
     pub(super) const fn on_no_data(&mut self, lasts: u64) {
         if self.is_open() && lasts >= self.config.dead_after {
@@ -261,7 +261,7 @@ impl Life {
         });
     }
 
-    /// What is to be sent now, and taken as sent. Here a link dies.
+    /// The frame that is to be sent now, which counts as sent. Here a link dies.
     // spec: LINK-17, LINK-18, LINK-19, LINK-20, LINK-29
     pub(super) fn due(&mut self, now: u64, timeout: u64) -> Due {
         let next = self.next(timeout);
@@ -292,7 +292,8 @@ impl Life {
         }
     }
 
-    /// What is due comes so late. Who was stopped itself has not listened meanwhile.
+    /// The step that is due comes late by this time. An end that was stopped itself has not
+    /// listened meanwhile.
     // spec: LINK-31
     fn excuse(&mut self, late: u64) {
         if late > self.config.interval() {

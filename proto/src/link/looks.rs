@@ -1,8 +1,8 @@
 //! Looks: when a host has looked at what came, and so what part of a round trip may be its own.
 //!
-//! A program takes in what has come when it looks, and the system may run others in between: what
-//! is found then has come at some time since the last look that left nothing. And what was stamped
-//! just before such a gap may have left the host only at its end.
+//! A program takes in what has come when it polls, and the system may run others in between. A
+//! frame that is found then has come at some time since the last poll that left nothing. And a
+//! frame that was stamped just before a gap may have left the host only at its end.
 //!
 //! ```text
 //!   look, all taken        stamp          gap             look
@@ -11,12 +11,13 @@
 //!   '-- what is found now has come at some time in between -'
 //! ```
 //!
-//! How long exactly, only the network knows; a round trip less all of it is what the network has
-//! taken at the least, and that is what congestion control goes by.
+//! How long exactly, only the network knows. A round trip less all of it is the least that the
+//! network has taken, and congestion control goes by that.
 
 /// Nanoseconds in the unit by which frames tell of this.
 pub const UNIT: u64 = 1 << 15;
-/// So many units, or more: what of it was the network's, nobody can say.
+/// The largest number of units: this many, or more. Then nobody can say which part was the
+/// network's.
 pub const UNITS_MAX: u8 = u8::MAX;
 /// Gaps that are remembered.
 const GAPS: usize = 8;
@@ -69,7 +70,7 @@ impl Looks {
         if units < UNITS_MAX as u64 { units as u8 } else { UNITS_MAX }
     }
 
-    /// What of the round trip from this time until now may be this host's own.
+    /// The part of the round trip from this time until now that may be this host's own.
     // spec: RTT-8
     pub fn own_share(&self, since: u64) -> u64 {
         let is_in = |gap: &&(u64, u64)| gap.0 <= since && since < gap.1;

@@ -2,9 +2,9 @@
 //! and damages what it carries.
 //!
 //! A link has three [`frame::Channel`]s in each direction, so that requests never stand in the way
-//! of responses. A *frame* is one datagram: it carries records of one channel, numbered on that
-//! channel, and for all channels of the other direction what has arrived and how much room there
-//! is. Both are cumulative counts, so that one that is lost or repeated does no harm.
+//! of responses. A *frame* is one datagram. It carries records of one channel, numbered on that
+//! channel. For all channels of the other direction, it carries what has arrived and how much room
+//! there is. Both are cumulative counts, so that one that is lost or repeated does no harm.
 //!
 //! ```text
 //!   records -> frame, seq n --- Sender ---> network ---> Receiver ---> frames in order -> records
@@ -18,23 +18,23 @@
 //! | module | machine or format | specification |
 //! |---|---|---|
 //! | [`frame`] | header and records of a datagram | spec/91 |
-//! | [`open`] | how a link is asked for and agreed on | spec/87 |
-//! | [`door`] | links that are asked for and not yet confirmed | spec/87 |
-//! | [`answer`] | what is said to an open that is not accepted, or not yet | spec/87 |
-//! | [`ration`] | how much is done for those of whom nothing is known | spec/87 |
+//! | [`open`] | the opening of a link, and its agreement | spec/87 |
+//! | [`half_open`] | links that are asked for and not yet confirmed | spec/87 |
+//! | [`answer`] | answers to an open that is not accepted, or not yet | spec/87 |
+//! | [`token_bucket`] | limits of what is done for senders of which nothing is known | spec/87 |
 //! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
 //! | [`end`] | one end of a link: what drives its channels | spec/85 |
-//! | [`life`] | whether the other side is still there; how a link is left | spec/85 |
-//! | [`replay`] | which packets have come | spec/85 |
-//! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
-//! | [`looks`] | what of that is a host's own | spec/86 |
-//! | [`congestion`] | how many frames may be in flight | spec/86 |
-//! | [`paths`] | which way the next frame takes | spec/86 |
-//! | [`path_mtu`] | how long a datagram may be on each | spec/86 |
-//! | [`pieces`] | how a frame goes that is longer | spec/91 |
-//! | [`assembly`] | frames that come so, until they are whole | spec/91 |
-//! | [`race`] | which of several ways leads to a port | spec/87 |
+//! | [`life`] | signs of life of the other side; the end of a link | spec/85 |
+//! | [`replay`] | the packets that have come | spec/85 |
+//! | [`rtt`] | the round trip and the retransmission timeout | spec/86 |
+//! | [`looks`] | the part of a round trip that is a host's own | spec/86 |
+//! | [`congestion`] | the number of frames that may be in flight | spec/86 |
+//! | [`paths`] | the path that the next frame takes | spec/86 |
+//! | [`path_mtu`] | the length of datagrams on each path | spec/86 |
+//! | [`pieces`] | the pieces of frames that are too long for their path | spec/91 |
+//! | [`assembly`] | frames that come in pieces, until they are whole | spec/91 |
+//! | [`race`] | the choice among several ways to a port | spec/87 |
 pub mod answer;
 pub mod assembly;
 pub mod congestion;

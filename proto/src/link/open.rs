@@ -10,12 +10,13 @@
 //!     |------------------------------------------------------->| a link
 //! ```
 //!
-//! An open is repeated until it is accepted, refused or given up. Whoever opens proves with the
-//! third frame that the accept has reached him: what only pretends to come from an address gets no
-//! link, and what was recorded and sent again neither.
+//! An open is repeated until it is accepted, refused or given up. The opener's third frame proves
+//! that the accept has reached it. So a sender that only pretends to have an address gets no link,
+//! and neither does a recorded open that is sent again.
 //!
-//! An acceptor that has reason to doubt an open says so, with a cookie: the open comes again with
-//! it, as another attempt, and so is one of now and of that address. One that will not says why.
+//! An acceptor that has reason to doubt an open answers with a cookie. The open comes again with
+//! it, as another attempt: the cookie shows that it was sent just now, and from that address. One
+//! that will not says why.
 //!
 //! The machines see set-ups as they are meant. Their owner may wrap them, and keeps what it has
 //! wrapped, so that what is repeated stays the same to the bit.
@@ -31,7 +32,7 @@
 //!  word 4  | index 32                     | generation 32                      |
 //!  word 5  | first of channel 1, 32       | first of channel 0, 32             |
 //!  word 6  | number       | longest frame | first of channel 2, 32             |
-//!  word 7  | 0                             | destination 16       | repair  |  paths  |
+//!  word 7  | 0                             | destination 16 | repair  |  paths  |
 //!  word 8  | seven words of the owner's                                        |
 //!  word 15 | cookie 64                                                         |
 //!          +-------------------------------------------------------------------+
@@ -49,7 +50,7 @@ use core::array;
 /// Of opening a link: changes with what opens and accepts say.
 // spec: OPEN-1
 pub const VERSION: u32 = 2;
-/// In place of a port's number: whoever is at the address.
+/// In place of a port's number: any port at the address.
 // spec: OPEN-20
 pub const ANYBODY: u16 = u16::MAX;
 
@@ -66,7 +67,7 @@ const OWNER: usize = 8;
 const COOKIE: usize = OWNER + OWNER_WORDS;
 const _: () = assert!(COOKIE + 1 == WORDS, "as drawn");
 
-/// What one side says of itself and of the link that it wants.
+/// One side's description of itself and of the link that it wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetUp {
     /// Of this attempt: random, not 0.
@@ -75,7 +76,7 @@ pub struct SetUp {
     pub answers: u64,
     /// Of the port: random, not 0. A process that was restarted has another.
     pub incarnation: u64,
-    /// What the other side's frames are to carry; nobody can guess it.
+    /// The token that the other side's frames are to carry; nobody can guess it.
     pub token: u64,
     /// Proposed: one more than the last one that this side has had with the other; at least 1. In
     /// an accept: agreed.
@@ -94,7 +95,7 @@ pub struct SetUp {
     pub paths: u8,
     /// How this side would have what was lost sent again.
     pub repair: Repair,
-    /// What the owners tell each other.
+    /// Words that the owners tell each other.
     pub owner: [u64; OWNER_WORDS],
     /// In an open, what its acceptor has asked it to repeat; else 0.
     pub cookie: u64,
@@ -171,7 +172,7 @@ impl SetUp {
         is_named && has_paths && self.generation > 0 && self.frame_max >= FRAME_LEAST
     }
 
-    /// What accepts an open: this side's own proposal, made an answer to it.
+    /// Makes the accept of an open: this side's own proposal, as an answer to it.
     // spec: OPEN-4
     pub fn answering(self, open: &Self) -> Self {
         let generation = self.generation.max(open.generation);
@@ -197,14 +198,14 @@ impl SetUp {
     }
 }
 
-/// What both sides' set-ups come to, besides the [`Agreement`].
+/// The limits that follow from both set-ups, besides the [`Agreement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgreedLimits {
     /// Longest frame in either direction, in bytes, its header among them.
     pub frame_max: u16,
 }
 
-/// What two set-ups come to, one of which answers the other.
+/// The agreement of two set-ups, one of which answers the other.
 ///
 /// # Errors
 /// [`Malformed`] where they are not those of an open and of its accept.
@@ -260,7 +261,7 @@ pub struct By {
     pub way: usize,
 }
 
-/// Who can have given an answer.
+/// The possible senders of an answer.
 // spec: OPEN-25
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
@@ -306,13 +307,13 @@ impl Opener {
         Self { ours, pace, state, race, way, give_up, sent, again, begun, refusal }
     }
 
-    /// Asks by so many ways from now on, of which nobody knows which ones lead to the other side.
+    /// Asks by this number of ways from now on; nobody knows which of them lead to the other side.
     // spec: OPEN-30
     pub fn among(self, ways: usize, now: u64) -> Self {
         Self { race: Race::new(ways, self.pace, now), ..self }
     }
 
-    /// What holds between two steps, whatever was answered.
+    /// Asserts what holds between two steps, whatever was answered.
     fn check(&self) {
         let (before, path) = self.begun;
         debug_assert!(before <= self.sent, "opens are counted on from those before");
@@ -327,7 +328,7 @@ impl Opener {
         self.way
     }
 
-    /// What this side has said.
+    /// The open of this side.
     pub const fn ours(&self) -> &SetUp {
         &self.ours
     }
@@ -399,8 +400,9 @@ impl Opener {
     }
 
     /// An answer to this attempt has come: whether that changes anything. `fresh` is the nonce of a
-    /// new attempt. What is to come again is another open from here on ([`Opener::ours`]), where
-    /// the answer has come from first: that is where its cookie is good.
+    /// new attempt. An open that is to come again is another attempt from here on
+    /// ([`Opener::ours`]). It goes first to the address that the answer came from, because its
+    /// cookie is good there.
     // spec: OPEN-12, OPEN-24, OPEN-25
     pub fn on_answer(
         &mut self,

@@ -1,10 +1,10 @@
 //! How long a datagram may be on each path, which changes while a link is open.
 //!
 //! A frame that is longer than the *limit* of its path goes in [`pieces`](super::pieces). The limit
-//! falls when the host refuses a datagram for its length, or says that the path takes less than
-//! before, and also without any sign: when a long frame is lost, and probes as long as it are,
-//! while short ones come back (RFC 4821, RFC 8899). After some seconds it is tried upwards, by
-//! padded probes that nothing depends on.
+//! falls when the host refuses a datagram for its length, or reports that the path takes less than
+//! before. It also falls without any report, when a long frame is lost, and probes of its length
+//! are lost, while short ones come back (RFC 4821, RFC 8899). After some seconds it is tried
+//! upwards, by padded probes that nothing depends on.
 //!
 //! ```text
 //!   limit -- refused; three times short ones pass and long ones do not --> lower limit
@@ -42,14 +42,14 @@ struct Doubt {
     /// When a short probe and a long one were sent last, and the number of the long one.
     sent: Option<u64>,
     number: u32,
-    /// What was sent then has passed, but for the long one.
+    /// Frames that were sent then have passed, but for the long one.
     has_passed: bool,
     /// How often that was so.
     failed: u8,
     until: u64,
 }
 
-/// What is done to find a longer limit.
+/// The search for a longer limit.
 #[derive(Clone, Copy, Debug)]
 enum Search {
     /// There is none.
@@ -70,11 +70,11 @@ enum Search {
 #[derive(Clone, Copy, Debug)]
 struct Length {
     limit: u16,
-    /// What both sides take.
+    /// The length that both sides take.
     most: u16,
     /// The shortest that is known not to pass.
     fails: u32,
-    /// What the host has said last when it was asked.
+    /// The host's last answer.
     told: u16,
     doubt: Option<Doubt>,
     search: Search,
@@ -109,11 +109,11 @@ pub struct Lengths {
     paths: [Length; PATHS],
     /// No path takes less.
     least: u16,
-    /// What all paths of the link take, of which there are so many.
+    /// The length that all paths of the link take, and the number of paths.
     all: u16,
     count: u8,
     /// Bit by path: long frames are lost there, whether the host is to be asked about it, and
-    /// whether the limit has lowered.
+    /// whether the limit has been lowered.
     doubted: u8,
     asks_host: u8,
     lowered: u8,
@@ -147,8 +147,8 @@ impl Lengths {
         }
     }
 
-    /// Frames have at most `most` bytes, of which `least` go by any path. What the host knows of
-    /// the paths is still to be asked.
+    /// Frames have at most `most` bytes, of which `least` go by any path. The host has still to be
+    /// asked about the paths.
     // spec: MTU-1
     pub(super) fn begin(&mut self, least: u16, most: u16, paths: u8) {
         (self.least, self.all, self.count) = (least, most, paths);
@@ -159,7 +159,7 @@ impl Lengths {
         }
     }
 
-    /// What holds between two steps, whatever is answered, and by whom.
+    /// Asserts what holds between two steps, whatever is answered, and by anybody.
     fn check(&self) {
         debug_assert!((self.doubted | self.lowered) >> PATHS == 0, "only paths are doubted");
         for (path, length) in self.paths.iter().enumerate() {
@@ -216,7 +216,7 @@ impl Lengths {
         self.asks_host != 0
     }
 
-    /// A path whose limit has lowered; each is named once.
+    /// A path whose limit has been lowered; each is named once.
     pub(super) fn take_lowered(&mut self) -> Option<u8> {
         let path = self.lowered.trailing_zeros() as u8;
         (self.lowered != 0).then(|| {
@@ -241,7 +241,7 @@ impl Lengths {
         }
     }
 
-    /// A frame of so many bytes has passed, which was sent then.
+    /// A frame of this length, sent at this time, has passed.
     // spec: MTU-4
     #[cold]
     fn on_passed(&mut self, path: u8, (len, at): (u16, u64), now: u64) {
@@ -280,8 +280,8 @@ impl Lengths {
         self.check();
     }
 
-    /// The host says how long a frame may be on a path, because it was asked. What it has said
-    /// before is no news: a longer one may have passed since.
+    /// The host says how long a frame may be on a path, because it was asked. An answer that
+    /// repeats the last one is no news: a longer frame may have passed since.
     // spec: MTU-3
     pub(super) fn on_host_limit(&mut self, path: u8, most: u16, now: u64) {
         let Some(length) = self.paths.get_mut(usize::from(path)) else { return };
@@ -317,7 +317,8 @@ impl Lengths {
         self.check();
     }
 
-    /// What is to be sent now, if anything; an answer is waited for by the retransmission timeout.
+    /// The probe that is to be sent now, if any; an answer is waited for by the retransmission
+    /// timeout.
     // spec: MTU-5, MTU-6
     pub(super) fn next(&mut self, now: u64, timeout: u64) -> Option<Look> {
         if now < self.due {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! As long as there is a path, there is a live one: the last one is kept, because there is nothing
-//! better, and is a *suspect* when others in its place would have died.
+//! better. It is a *suspect* when another one in its place would have died.
 use super::{PATHS, frame};
 
 /// Names one of the paths to a peer. After [`Paths::remove`] the name may come to mean another
@@ -27,7 +27,7 @@ impl PathId {
         if number < frame::PATHS_MAX { Some(Self(number)) } else { None }
     }
 
-    /// What a frame says.
+    /// The number that frames carry.
     pub const fn number(self) -> u8 {
         self.0
     }
@@ -40,15 +40,15 @@ impl PathId {
 /// When a path dies and when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// A path dies after so many losses in a row.
+    /// A path dies after this number of losses in a row.
     pub losses: u32,
-    /// And after so many retransmission timeouts without a delivery.
+    /// And after this number of retransmission timeouts without a delivery.
     pub timeouts: u32,
     /// Nanoseconds from a death to the first probe.
     pub probe_first: u64,
     /// Most nanoseconds between two probes.
     pub probe_max: u64,
-    /// A path returns after so many answers in a row.
+    /// A path returns after this number of answers in a row.
     pub answers: u32,
 }
 
@@ -68,7 +68,7 @@ impl Config {
     };
 }
 
-/// What has happened on a path, since it was added.
+/// The counters of a path since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that it was chosen for; probes are not among them.
@@ -131,7 +131,7 @@ impl Paths {
         Self { config, paths: [None; PATHS], last: PATHS - 1 }
     }
 
-    /// What holds between two steps.
+    /// Asserts what holds between two steps.
     fn check(&self) {
         let is_there = self.paths.iter().any(Option::is_some);
         debug_assert!(!is_there || self.live() > 0, "where there are paths, one is live");
@@ -265,7 +265,7 @@ impl Paths {
         (0..frame::PATHS_MAX).filter(|place| self.is_live(PathId(*place))).count()
     }
 
-    /// What has happened on this path; none if it is not there.
+    /// The counters of this path; none if it is not there.
     // spec: PATH-10
     pub fn counters(&self, id: PathId) -> Option<Counters> {
         self.paths[id.index()].map(|path| path.counters)

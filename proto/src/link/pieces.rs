@@ -1,6 +1,6 @@
 //! Pieces: how a frame goes that is longer than its path takes.
 //!
-//! A piece is a frame of its own, with a header and a packet number, which has the number and the
+//! A piece is a frame of its own, with a header and a packet number. It has the number and the
 //! channel of the frame that it is a part of. Its payload says which part:
 //!
 //! ```text
@@ -23,7 +23,7 @@ pub const PIECE_HEAD_BYTES: usize = 8;
 // spec: FRAME-11
 pub const UNIT: usize = 8;
 
-/// What a piece says of its frame, and where its part begins.
+/// The head of a piece: the digest of its frame, and the offset of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Of the frame's whole payload.
@@ -64,7 +64,7 @@ pub fn parts(payload_len: u16, frame_max: u16) -> impl Iterator<Item = (u16, u16
     (0..len).step_by(step).map(move |at| (at as u16, step.min(len - at) as u16))
 }
 
-/// Words of the marks for a payload of so many bytes.
+/// Words of the marks for a payload of `len` bytes.
 pub const fn mark_words(payload_len: u16) -> usize {
     (payload_len as usize).div_ceil(UNIT).div_ceil(u64::BITS as usize)
 }
@@ -89,7 +89,7 @@ impl Parts {
         self.whole
     }
 
-    /// A part of so many bytes has come. Whether the frame is whole now.
+    /// A part of `len` bytes has come. Whether the frame is whole now.
     ///
     /// # Errors
     /// [`Malformed`], and nothing changes, where it is of another payload than those before: a

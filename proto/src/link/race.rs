@@ -52,7 +52,7 @@ impl Race {
     // spec: OPEN-30
     pub const HEAD_START: u64 = 50_000_000;
 
-    /// Tries so many ways, those beyond [`WAYS_MAX`] left out. One at least.
+    /// Tries this number of ways, those beyond [`WAYS_MAX`] left out. One at least.
     pub fn new(ways: usize, pace: Pace, now: u64) -> Self {
         let attempt = |way: usize| Attempt {
             next: now.saturating_add(way as u64 * Self::HEAD_START),

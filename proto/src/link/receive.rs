@@ -24,11 +24,11 @@ pub const UNACKED_MAX: u32 = WINDOW / 8;
 /// Times the interval between two requests for the same frame is doubled at most.
 const NACKS_DOUBLED: u32 = 6;
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is the one whose turn it is: so many frames, with the ones kept behind it, are in order
-    /// now, and begin with it.
+    /// It is the one whose turn it is: this number of frames are in order now, itself first, and
+    /// then those kept behind it.
     InOrder(u32),
     /// It is ahead of its turn: its buffer keeps it.
     Ahead,
@@ -84,7 +84,7 @@ impl Receiver {
         }
     }
 
-    /// What holds between two steps, whatever the other side has sent.
+    /// Asserts what holds between two steps, whatever the other side has sent.
     fn check(&self) {
         let given = self.limit.wrapping_sub(self.taken);
         debug_assert!(given <= WINDOW, "no more buffers than the window holds");
@@ -221,8 +221,8 @@ impl Receiver {
         self.nacks == 0 || now.saturating_sub(self.nacked_at) >= interval
     }
 
-    /// When something should be said to the other side, even if nothing else is to be sent: at once
-    /// where it may be waiting, and else so long after the first thing unacked.
+    /// When an acknowledgement is due, even if nothing else is to be sent. It is due at once where
+    /// the other side may be waiting, and otherwise this time after the first unacknowledged frame.
     // spec: LINK-13
     pub fn ack_due(&self, max_ack_delay: u64) -> Option<u64> {
         let since = self.unacked?;

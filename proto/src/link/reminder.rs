@@ -1,10 +1,11 @@
 //! Reminders: what is sent last has nothing behind it whose arrival would tell that it is lost.
 //!
 //! Where nothing new was heard for a little more than an answer takes, one frame is sent again,
-//! long before the timeout: it repairs the loss if that was the frame, and brings an answer that
-//! tells of the others (tail loss probe, RFC 8985, 7; probe timeout, RFC 9002, 6.2). It says
-//! nothing of the network, so that neither the window nor a timeout follows from it. Each further
-//! one waits twice as long, and none as long as the timeout: what silence lasts is its business.
+//! long before the timeout. It repairs the loss if that was the frame, and brings an answer that
+//! tells of the others. This is the tail loss probe of RFC 8985, 7, and the probe timeout of RFC
+//! 9002, 6.2. It says nothing of the network, so that neither the window nor a timeout follows from
+//! it. Each further one waits twice as long, and none as long as the timeout: what silence lasts is
+//! its business.
 //!
 //! ```text
 //!   sent      s + max(4 v, s) + max_ack_delay   twice that              timeout
@@ -43,7 +44,8 @@ impl Reminder {
     }
 
     /// When it is due, while frames are in flight; none before a round trip is known, and where
-    /// the timeout comes first. The other side may leave what has come untold for its `max_ack_delay`.
+    /// the timeout comes first. The other side may delay its acknowledgement by
+    /// `max_ack_delay`.
     // spec: LINK-26
     pub(super) fn due(&self, rtt: &Rtt, max_ack_delay: u64) -> Option<u64> {
         let (smoothed, variation) = (rtt.smoothed()?, rtt.variation()?);

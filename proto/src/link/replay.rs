@@ -43,7 +43,7 @@ impl Replay {
         is_new
     }
 
-    /// What holds between two steps.
+    /// Asserts what holds between two steps.
     fn check(&self) {
         let (word, bit) = place(self.highest);
         debug_assert!(self.seen[word] & bit != 0, "the highest has come");

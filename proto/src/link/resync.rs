@@ -9,12 +9,12 @@
 //!   sends again what is not acknowledged here
 //! ```
 //!
-//! What the asking end has said of frames before their turn is void from the request on. Frames of
-//! before that may still come after it: they are older by their packet number.
+//! All that the asking end has said of frames before their turn is void from the request on. Frames
+//! of before that may still come after it: they are older by their packet number.
 use super::frame::{Flags, Header};
 use super::precedes;
 
-/// What a resync says to this end.
+/// The meaning of a resync for this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     /// The other side has forgotten: a new round of its.
@@ -40,7 +40,7 @@ pub(super) struct Resync {
     /// The other side's newest one, and when it came.
     theirs: u32,
     at: Option<u64>,
-    /// What packets before this one say of frames before their turn is void.
+    /// Packets before this one tell nothing valid of frames before their turn.
     fence: u64,
 }
 
@@ -57,7 +57,7 @@ impl Resync {
         self.check();
     }
 
-    /// What holds between two steps, whatever was asked.
+    /// Asserts what holds between two steps, whatever was asked.
     const fn check(&self) {
         let is_asked = self.asked > 0;
         debug_assert!(is_asked == self.asked_at.is_some(), "what was asked was so at a time");
@@ -90,8 +90,8 @@ impl Resync {
         self.is_open.then(|| self.asked_at.map_or(0, |at| at.saturating_add(interval)))
     }
 
-    /// What a resync that has come means. New rounds are taken a timeout apart, so that they are no
-    /// lever; one that comes sooner is asked for again.
+    /// Returns the meaning of a resync that has come. New rounds are taken a timeout apart, so that
+    /// they are no lever; one that comes sooner is asked for again.
     // spec: LINK-22, LINK-23
     pub(super) fn look(&self, header: &Header, now: u64, timeout: u64) -> Call {
         if header.flags.contains(Flags::ANSWER) {
@@ -106,7 +106,7 @@ impl Resync {
         }
     }
 
-    /// What was looked at has been done.
+    /// The resync that was looked at has been carried out.
     pub(super) const fn done(&mut self, call: Call, header: &Header, now: u64) {
         match call {
             Call::Asked => {

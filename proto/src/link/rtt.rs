@@ -1,8 +1,8 @@
 //! Round trips: how long they take, how long to wait for an answer, and the shortest one of late.
 //!
-//! The estimate and the retransmission timeout are those of RFC 6298, in integers: the smoothed
-//! round trip is kept eightfold and its variation fourfold, so that the gains of 1/8 and 1/4 are
-//! shifts, and the term of four variations needs nothing at all.
+//! The estimate and the retransmission timeout are those of RFC 6298, in integers. The smoothed
+//! round trip is kept eightfold and its variation fourfold: the gains of 1/8 and 1/4 are shifts,
+//! and the term of four variations is there already.
 //!
 //! ```text
 //!   sample --> smoothed += (sample - smoothed) / 8
@@ -12,7 +12,7 @@
 //!
 //! RFC 6298 takes no sample from a retransmitted segment, because it cannot tell which of the
 //! transmissions an acknowledgement is for (Karn). Here an acknowledgement echoes the stamp of one
-//! transmission, and a retransmission has a stamp of its own: every echo is a valid sample, and
+//! transmission, and a retransmission has a stamp of its own. So every echo is a valid sample, and
 //! the estimate goes on learning while frames are lost.
 use crate::lane::Malformed;
 use crate::limits::ROUND_TRIP_MAX;
@@ -22,7 +22,7 @@ use crate::limits::ROUND_TRIP_MAX;
 /// Long enough to span moments without a queue, short enough to follow a change of the route.
 pub const SHORTEST_WINDOW: u64 = 10_000_000_000;
 
-/// What a retransmission timeout may be, in nanoseconds.
+/// The bounds of a retransmission timeout, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// At least this.
@@ -43,7 +43,7 @@ impl Bounds {
     pub const RACK: Self = Self { floor: 200_000, initial: 10_000_000, ceiling: 1_000_000_000 };
 }
 
-/// What has been learnt about the round trip to one peer.
+/// The estimate of the round trip to one peer.
 #[derive(Clone, Debug)]
 pub struct Rtt {
     bounds: Bounds,
@@ -62,7 +62,7 @@ impl Rtt {
         Self { bounds, estimate: None, doublings: 0, shortest: Shortest::new() }
     }
 
-    /// What holds between two steps.
+    /// Asserts what holds between two steps.
     const fn check(&self) {
         let Bounds { floor, ceiling, .. } = self.bounds;
         debug_assert!(self.doublings < u32::BITS, "a timeout is doubled as far as to the ceiling");
@@ -73,8 +73,8 @@ impl Rtt {
     }
 
     /// Takes in a round trip: the time from a transmission's stamp to its echo, less the time for
-    /// which the peer held that back; 32 bits, as a frame's stamps are. One of no time or of more
-    /// than [`ROUND_TRIP_MAX`] cannot be; it is refused and changes nothing.
+    /// which the peer held that back. It has 32 bits, as a frame's stamps have. One of no time or
+    /// of more than [`ROUND_TRIP_MAX`] cannot be; it is refused and changes nothing.
     // spec: RTT-1, RTT-2, RTT-5
     pub fn on_sample(&mut self, now: u64, sample: u64) -> Result<(), Malformed> {
         if sample == 0 || sample > ROUND_TRIP_MAX {

@@ -7,10 +7,9 @@
 //!          '-- . arrived, x in flight, L lost     limit is somewhere behind acked
 //! ```
 //!
-//! A frame is found lost when three later transmissions on its path have arrived, or one and some
-//! time has passed; when the receiver says that it misses it; or when nothing was heard of it for
-//! the timeout. It keeps its number; each transmission has a number of its own among those of its
-//! path.
+//! A frame is found lost in three cases. Three later transmissions on its path have arrived, or one
+//! and some time has passed. The receiver reports it missing. Or nothing was heard of it for the
+//! timeout. It keeps its number; each transmission has a number of its own among those of its path.
 use super::{PATHS, Repair, WINDOW, precedes, slot};
 use crate::lane::Malformed;
 
@@ -40,7 +39,7 @@ pub struct Wait {
     pub overtaken: u64,
 }
 
-/// What a frame from the other side says of this channel.
+/// The acknowledgement of this channel in a frame from the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// All frames before this one have arrived.
@@ -51,8 +50,8 @@ pub struct Ack {
     pub limit: u32,
     /// The receiver misses frame `ack`, and should have seen what was sent before this time.
     pub nack: Option<u64>,
-    /// What the receiver had heard last when it said so, if it tells: by which path, and when it
-    /// was sent. It speaks of no later transmission of that path.
+    /// The newest transmission that the receiver had got when it sent this, if it tells: by which
+    /// path, and when it was sent. It speaks of no later transmission of that path.
     pub heard: Option<(u8, u64)>,
 }
 
@@ -79,10 +78,10 @@ pub enum Loss {
     TooLong,
 }
 
-/// What becomes of frames, told to the caller after the machine has changed.
+/// The fates of frames, told to the caller after the machine has changed.
 pub trait SendEffects {
-    /// A frame has arrived. The transmission is its last one. A receiver that has to forget what it
-    /// keeps before its turn gets such a frame again.
+    /// A frame has arrived. The transmission is its last one. A receiver that has to forget frames
+    /// kept before their turn gets them again.
     fn arrived(&mut self, seq: u32, transmission: Transmission);
     /// A frame and all before it have arrived, once and for all; its buffer is free.
     fn freed(&mut self, seq: u32);
@@ -130,7 +129,7 @@ impl Sender {
         }
     }
 
-    /// What holds between two steps, whatever the other side has said.
+    /// Asserts what holds between two steps, whatever the other side has sent.
     const fn check(&self) {
         let sent = self.next.wrapping_sub(self.acked);
         let given = self.limit.wrapping_sub(self.acked);
@@ -161,9 +160,9 @@ impl Sender {
         self.next.wrapping_sub(self.acked) - count(self.arrived)
     }
 
-    /// Whether all that is under way was sent once, in its order, and nothing that was sent after
-    /// the oldest has arrived: then the oldest was sent first and is waited for longest, and none
-    /// is overtaken. So it nearly always is, and nobody need look at each.
+    /// Whether all frames under way were sent once, in order, and nothing that was sent after the
+    /// oldest has arrived. Then the oldest was sent first and is waited for longest, and none is
+    /// overtaken. So it nearly always is, and nobody need look at each.
     const fn is_plain(&self) -> bool {
         self.arrived == 0 && self.lost == 0 && !precedes(self.acked, self.again)
     }
@@ -362,7 +361,7 @@ impl Sender {
         }
     }
 
-    /// Whether the transmission so many behind it on its path, or a later one, has arrived.
+    /// Whether the transmission this number behind it on its path, or a later one, has arrived.
     fn is_overtaken(&self, seq: u32, by: u32) -> bool {
         let Transmission { path, number, .. } = self.last[slot(seq)];
         let newest = self.newest[usize::from(path) % PATHS];

@@ -1,8 +1,9 @@
-//! How much is done for those of whom nothing is known: so much at once, and so much in a while.
+//! Token buckets: they limit what is done for senders of which nothing is known.
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// So much at once, and one more in each interval. A flood of strange frames causes few answers.
+/// A number of tokens at once, and one more in each interval. So a flood of unknown frames causes
+/// few answers.
 // spec: OPEN-11, OPEN-21
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
@@ -14,7 +15,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// All of the burst is there.
+    /// A full bucket.
     pub const fn new(burst: u32, interval: u64, now: u64) -> Self {
         assert!(burst > 0 && interval > 0, "something may be sent, now and then");
         Self { burst, interval, left: burst, at: now }
@@ -26,7 +27,7 @@ impl TokenBucket {
         Self::new(16, 1_000_000, now)
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token, if there is one.
     pub fn take(&mut self, now: u64) -> bool {
         let more = now.saturating_sub(self.at) / self.interval;
         if more >= u64::from(self.burst - self.left) {
@@ -42,10 +43,11 @@ impl TokenBucket {
     }
 }
 
-/// Groups of addresses, each with a ration of its own.
+/// Groups of addresses, each with a bucket of its own.
 const GROUPS: usize = 64;
 
-/// A ration for each of some groups of addresses: who sends much leaves that of the others alone.
+/// A bucket for each group of addresses: a sender that takes all of its own leaves those of other
+/// groups alone.
 // spec: OPEN-22
 #[derive(Clone, Debug)]
 pub struct TokenBuckets(Box<[TokenBucket]>);
@@ -56,7 +58,7 @@ impl TokenBuckets {
         Self(vec![TokenBucket::new(16, 4_000_000, now); GROUPS].into())
     }
 
-    /// Takes one of the group's to which an address belongs, by a number that nobody can choose.
+    /// Takes a token of the group to which an address belongs, by a number that nobody can choose.
     pub fn take(&mut self, address: u64, now: u64) -> bool {
         self.0[(address % GROUPS as u64) as usize].take(now)
     }

@@ -1,4 +1,4 @@
-//! What windows give at a simulated bottleneck.
+//! Windows at a simulated bottleneck.
 use super::MS;
 use ayre_netsim::Flights;
 use ayre_proto::link::congestion::{Config, Delay, ONE, Swift};
@@ -10,7 +10,7 @@ const WAY: u64 = 10_000;
 /// Frames that the queue holds; the next one is dropped.
 const QUEUE: u64 = 128;
 
-/// What happens to a link. Times of sending come along, as an echo does.
+/// An event of a link. Times of sending come along, as an echo does.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Start,
@@ -38,20 +38,20 @@ struct Link {
 /// Links that always have something to send, through one queue of fixed rate.
 struct Network {
     now: u64,
-    /// What happens, and to which link.
+    /// An event, and its link.
     events: Flights<(usize, Event)>,
     seed: u64,
     links: Vec<Link>,
     /// When the queue will have sent all that it holds.
     idle_at: u64,
     drops: u64,
-    /// What each arrival found in the queue, in frames.
+    /// The queue at each arrival, in frames.
     depths: Vec<u64>,
     /// Round trips of what was acknowledged.
     delays: Vec<u64>,
 }
 
-/// What a stretch of time gave.
+/// The results of a stretch of time.
 struct Figures {
     /// Of what the bottleneck can carry.
     load: f64,
@@ -256,7 +256,7 @@ fn eight_links_share_a_bottleneck_whose_queue_stays_short() {
     }
 }
 
-/// So many links that each has less than one frame in flight: only the pace holds them back.
+/// With this number of links each has less than one frame in flight: only the pace holds them back.
 // spec: CONG-7, CONG-9
 #[test]
 fn more_links_than_there_are_frames_in_flight_are_paced() {

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 /// From one host to the other.
 const DELAY: u64 = MILLISECOND / 2;
 const SECOND: u64 = 1000 * MILLISECOND;
-/// What the two ends have agreed on, and what every path takes.
+/// The lengths that the two ends have agreed on, and that every path takes.
 const MOST: u16 = 1472;
 const LEAST: u16 = 512;
 /// Of a frame of the stream: it is as long as can be.
 const PAYLOAD: usize = MOST as usize - HEADER_BYTES;
 
-/// What came in pieces of a frame.
+/// The parts of a frame that came in pieces.
 type Partial = (Parts, Vec<u64>, Vec<u8>);
 
 #[derive(Default)]
@@ -75,12 +75,12 @@ struct Host {
     pause: u64,
 }
 
-/// What the host of a sender knows of the way.
+/// The knowledge of a sender's host about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
     /// Nothing.
     None,
-    /// What is too long for the way, when it is asked.
+    /// It reports the longest length when it is asked.
     Told,
     /// It refuses what is too long.
     Refused,
@@ -149,7 +149,7 @@ impl World {
         Self { now: 0, hosts, limit, sign, under_way, longest, is_cut, loss, dice, streams }
     }
 
-    /// What a host does at this time: the first one sends as much as it may.
+    /// The step of a host at this time: the first one sends as much as it may.
     fn work(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         while index == 0 && self.streams && host.end.may_send(Channel::Posted, self.now) {
@@ -266,8 +266,8 @@ impl World {
     }
 }
 
-/// A stream goes on soon after the way has become shorter, whatever the host knows of it, and
-/// nearly as fast as before; and as long as before once the way takes that again.
+/// A stream goes on soon after the path has become shorter, for all reports of the host, and nearly
+/// as fast as before. Frames are as long as before once the path takes that again.
 // spec: MTU-1, MTU-2, MTU-3, MTU-4, MTU-5, MTU-6, MTU-7, FRAME-11, FRAME-12
 #[test]
 fn a_stream_goes_on_over_a_way_that_takes_less_and_takes_more_again() {
@@ -320,7 +320,7 @@ fn silences_and_losses_do_not_make_datagrams_shorter() {
     assert_eq!(world.frame_max(), MOST);
 }
 
-/// What a router says, or anybody in its name, has no effect where long frames arrive.
+/// A report of a router, or of anybody in its name, has no effect where long frames arrive.
 // spec: MTU-3, NET-4
 #[test]
 fn a_word_of_the_host_alone_makes_no_datagram_shorter() {
@@ -331,8 +331,8 @@ fn a_word_of_the_host_alone_makes_no_datagram_shorter() {
     assert!(sent > 100 && world.longest == usize::from(MOST));
 }
 
-/// The host says the same as long as the system remembers it: that is no news where longer ones
-/// have passed since.
+/// The host repeats its report as long as the system remembers it. That is no news where longer
+/// frames have passed since.
 // spec: MTU-3
 #[test]
 fn a_remembered_mtu_report_is_ignored() {
@@ -363,7 +363,7 @@ fn pieces_of_several_transmissions_make_one_frame() {
     assert!(world.run(SECOND / 5).0 > 100);
 }
 
-/// Whatever a piece says is read or refused, and a payload is whole once all its bytes have come.
+/// Each piece is read or refused, and a payload is whole once all its bytes have come.
 // spec: FRAME-11, FRAME-12
 #[test]
 fn only_pieces_of_one_payload_make_it_whole() {

@@ -8,7 +8,7 @@ use ayre_proto::link::half_open::{
 use ayre_proto::link::open::{ANYBODY, SetUp};
 use ayre_proto::link::token_bucket::{TokenBucket, TokenBuckets};
 
-/// What a half-open link's opener sends first.
+/// The first frame of a half-open link's opener.
 fn confirmation(door: &HalfOpenTable, open: &SetUp) -> Header {
     let entry = door.get(door.find(open).expect("half-open")).expect("an entry");
     let (to, token, generation) = (entry.ours().index, entry.ours().token, entry.ours().generation);
@@ -61,8 +61,8 @@ fn a_reflected_open_is_no_open() {
     assert!(door.is_empty());
 }
 
-/// Of an opener's attempts the one that is confirmed wins: one that comes later, from before a
-/// restart or from a recording, undoes nothing, and what is confirmed ends the others.
+/// Of an opener's attempts the one that is confirmed wins, and ends the others. A later one, from
+/// before a restart or from a recording, undoes nothing.
 // spec: OPEN-9, OPEN-10
 #[test]
 fn the_confirmed_attempt_wins_over_later_and_replayed_ones() {
@@ -158,8 +158,8 @@ fn recorded_opens_do_not_shut_their_opener_out() {
     assert!(before.confirm(&first, 3 * YOUNG).is_some());
 }
 
-/// Somebody with true addresses, and cookies for them, opens in many names: those of other hosts
-/// get in all the same, at once, and keep their places; he has what they leave him.
+/// An attacker with true addresses, and cookies for them, opens in many names. Openers of other
+/// hosts get in all the same, at once, and keep their places. He gets the places that they leave.
 // spec: OPEN-9
 #[test]
 fn one_host_that_fills_all_places_keeps_no_other_out() {
@@ -195,7 +195,8 @@ fn one_host_that_fills_all_places_keeps_no_other_out() {
     assert_eq!(admitted.err(), Some(AdmitError::Full), "without a cookie it is nobody's host");
 }
 
-/// What was answered is not answered as a new one again, whether there is a link of it or not.
+/// An open that was answered is not answered as a new one again, whether there is a link of it or
+/// not.
 // spec: OPEN-21
 #[test]
 fn an_open_that_was_answered_is_known() {
@@ -212,7 +213,8 @@ fn an_open_that_was_answered_is_known() {
     }
 }
 
-/// Who proves nothing gets few places at a time, few in a while, and none in nobody's name.
+/// An opener that proves nothing gets few places at a time, few in a while, and none for an open
+/// that names no port.
 // spec: OPEN-20, OPEN-21
 #[test]
 fn opens_without_a_cookie_are_rationed() {

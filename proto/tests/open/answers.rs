@@ -49,7 +49,7 @@ fn an_opener_believes_an_answer_that_repeats_its_nonce() {
     }
 }
 
-/// Who does not hold the key cannot end an opening; what he says is told if it is in vain.
+/// An attacker without the key cannot end an opening; its answer is reported if the opening fails.
 // spec: OPEN-25
 #[test]
 fn an_unproved_answer_affects_only_the_final_reason() {

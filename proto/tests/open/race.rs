@@ -19,7 +19,7 @@ fn transmissions(opener: &mut Opener, end: u64) -> Vec<(u64, usize)> {
     sent
 }
 
-/// An opener that may ask for one path, and for so many ways to it.
+/// An opener that may ask for one path, and for this number of ways to it.
 fn racer(ways: usize) -> Opener {
     let open = SetUp { paths: 1, ..set_up(1, 0) };
     Opener::new(open, Pace::RACK, 1_000 * MILLISECOND, 0).among(ways, 0)
@@ -61,7 +61,7 @@ fn a_way_that_is_refused_makes_room_for_the_next_one_and_the_last_one_ends_the_a
     assert_eq!((opener.state(), opener.deadline()), (Opening::Refused, u64::MAX));
 }
 
-/// A holder of the key is the one that is asked, by whichever way; a stranger ends no way.
+/// A holder of the key is the one that is asked, by any way; a sender without it ends no way.
 // spec: OPEN-25, OPEN-30
 #[test]
 fn a_proved_refusal_ends_all_ways_and_one_without_proof_none() {

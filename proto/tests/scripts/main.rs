@@ -95,7 +95,7 @@ fn an_opening_that_is_given_up() {
     );
 }
 
-/// What has arrived is told when it has been untold for 20 us, or with the sixteenth frame.
+/// Arrived frames are acknowledged after 20 us, or with the sixteenth one.
 // spec: LINK-13
 #[test]
 fn acknowledging_arrived_frames() {
@@ -114,8 +114,8 @@ fn acknowledging_arrived_frames() {
     ));
 }
 
-/// A frame is lost: what comes before its turn is told at once, the third one asks for it, and
-/// three later ones of its path tell the sender the same.
+/// A frame is lost. Frames before their turn are acknowledged at once, and the third one asks for
+/// the lost frame. Three later ones of its path tell the sender the same.
 // spec: LINK-8, LINK-10, LINK-13
 #[test]
 fn a_frame_that_is_overtaken() {
@@ -147,7 +147,7 @@ fn a_frame_that_is_overtaken() {
 }
 
 /// The sender knows by itself that a frame was overtaken, when three later ones of its path have
-/// arrived; two are not enough, unless it is late too, by a quarter more than a round trip.
+/// arrived. Two are not enough, unless it is late too, by a quarter more than a round trip.
 // spec: LINK-8
 #[test]
 fn two_later_frames_tell_something() {
@@ -170,8 +170,8 @@ fn two_later_frames_tell_something() {
     );
 }
 
-/// A frame that is asked for does not come: the request is repeated no sooner than a round trip
-/// later, of which this receiver knows nothing yet but the timeout, and then only after twice that.
+/// A frame that is asked for does not come. The request is repeated no sooner than a round trip
+/// later, and then only after twice that. This receiver knows no round trip yet, only the timeout.
 // spec: LINK-10
 #[test]
 fn requests_for_a_frame() {
@@ -222,9 +222,9 @@ fn a_frame_that_times_out() {
     );
 }
 
-/// What was sent last is lost. A round trip takes 20 us, its variation is 10 with the first and 7.5
-/// with the second, and what comes in order may go untold for 20: it is sent again 70 us later, 20
-/// and 4 x 7.5 and 20, which is 30 before the timeout.
+/// The last frame is lost. A round trip takes 20 us, its variation is 10 with the first and 7.5
+/// with the second, and an acknowledgement may be delayed by 20. The frame is sent again 70 us
+/// later, 20 and 4 x 7.5 and 20, which is 30 before the timeout.
 // spec: LINK-26, RTT-2
 #[test]
 fn a_tail_that_is_lost() {
@@ -309,8 +309,8 @@ fn a_silence() {
     Play::linked().run(&probes.chain([end.to_owned()]).collect::<String>());
 }
 
-/// The other side was started anew: it knows nothing of the link, and says so; it is asked more
-/// and more rarely, and the link given up a quarter of the silence later. A new one is opened.
+/// The other side was restarted. It knows nothing of the link, and says so. It is asked more and
+/// more rarely, and the link is given up a quarter of the silence later. A new one is opened.
 // spec: LINK-18, LINK-19, LINK-21, OPEN-11, OPEN-12
 #[test]
 fn a_restart() {
@@ -405,8 +405,8 @@ fn an_unanswered_close() {
     );
 }
 
-/// A receiver forgets what it kept before its turn. What it had said of that comes late, and is
-/// void; what is sent again is all that it does not have.
+/// A receiver forgets what it kept before its turn. Its earlier acknowledgements of that come late,
+/// and are void; all that it does not have is sent again.
 // spec: LINK-12, LINK-22, LINK-23, LINK-24
 #[test]
 fn a_warm_reset() {
@@ -442,9 +442,9 @@ fn a_warm_reset() {
     );
 }
 
-/// Two paths take the frames in turn. One is far slower: its frames come out of their turn, are
-/// told at once, and asked for after three; yet they are not lost, as none of their own path has
-/// overtaken them, and the request speaks of the time before their sending.
+/// Two paths take the frames in turn. One is far slower. Its frames come out of their turn, are
+/// acknowledged at once, and asked for after three. Yet they are not lost: none of their own path
+/// has overtaken them, and the request is older than their sending.
 // spec: LINK-8, LINK-10, PATH-2
 #[test]
 fn frames_of_two_paths() {

@@ -33,8 +33,9 @@ use std::collections::VecDeque;
 /// Nanoseconds.
 const MICROSECOND: u64 = 1_000;
 
-/// Round numbers: a timeout of 100 us, which doubles up to 1600, 20 us to tell, 12.8 ms of silence
-/// and 16 of dead time; and room on the network for all that a channel may have under way.
+/// Round numbers: a timeout of 100 us, which doubles up to 1600, 20 us of acknowledgement delay,
+/// 12.8 ms of silence and 16 of dead time. The network has room for all that a channel may have
+/// under way.
 const DRIVE: Drive = Drive {
     congestion: congestion::Config {
         window: congestion::Windows {

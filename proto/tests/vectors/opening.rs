@@ -13,7 +13,7 @@ use ayre_proto::link::race::Pace;
 use ayre_proto::link::token_bucket::TokenBucket;
 
 pub(crate) const HEADER: &str = "\
-Opening a link (proto/src/link/open.rs and half_open.rs, spec/87). Numbers are hexadecimal, `-` is none.
+Opening a link (proto/src/link/open.rs, half_open.rs; spec/87). Numbers: hexadecimal, `-` is none.
 A set-up is its BYTES, two digits each, in the order in which they travel.
 
 encode FIELDS -> BYTES

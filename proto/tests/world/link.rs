@@ -9,7 +9,7 @@ use ayre_proto::link::receive::Arrival;
 use ayre_proto::link::{Repair, WINDOW};
 use std::collections::HashSet;
 
-/// What an end causes.
+/// The effects of an end.
 #[derive(Debug, Default)]
 struct Wire {
     sent: Vec<Header>,
@@ -30,8 +30,8 @@ impl EndEffects for Wire {
     }
 }
 
-/// What one direction of a link is known by: incarnations of sender and receiver, and the token of
-/// its frames.
+/// The key of one direction of a link: incarnations of sender and receiver, and the token of its
+/// frames.
 type Identity = [u64; 3];
 
 /// The n-th record of a channel of a link.
@@ -67,7 +67,7 @@ pub(crate) struct Link {
     pub(crate) is_honest: bool,
     /// When the end has something to do.
     pub(crate) due: u64,
-    /// Who sends lies instead of what the end says.
+    /// The side that sends lies in place of its end's messages.
     liar: Option<Dice>,
     ends: (usize, usize),
     out: Identity,
@@ -77,7 +77,7 @@ pub(crate) struct Link {
     heard: HashSet<u64>,
 }
 
-/// Who is who at the two sides of a link.
+/// The nodes at the two sides of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sides {
     pub(crate) own: usize,
@@ -279,7 +279,7 @@ impl Link {
         are_through && is_idle && !self.end.is_resyncing()
     }
 
-    /// How it stands, for whoever looks for the fault.
+    /// The state, for a reader who searches the fault.
     pub(crate) fn summary(&self) -> String {
         let channels = Channel::ALL.map(|channel| {
             let (out, inward) = (self.end.sender(channel), self.end.receiver(channel));
@@ -301,7 +301,7 @@ impl Link {
     }
 }
 
-/// What a peer says that knows the link and does not keep to the rules.
+/// Messages of a peer that knows the link and breaks the rules.
 fn lie(dice: &mut Dice, truth: Header) -> Header {
     let mut lie = truth;
     let near = |dice: &mut Dice, number: u32| match dice.below(6) {

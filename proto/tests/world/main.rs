@@ -1,14 +1,14 @@
 //! A world of nodes with links between them, on one thread, in virtual time; one seed decides
 //! everything.
 //!
-//! Nodes open links to each other, send numbered records on all channels, take what comes when
-//! they like, leave, are started anew, forget what they kept before its turn. The network loses,
+//! Nodes open links to each other, send numbered records on all channels, take what comes when they
+//! like, leave, are started anew, forget what they kept before its turn. The network loses,
 //! repeats, delays, reorders and damages datagrams, cuts paths and whole nodes off; a hostile one
 //! records, repeats, shortens, lengthens and makes up datagrams; a node may lie. Checked all the
-//! time: each record of a channel is delivered once, in order, whole, on the link on which it was
-//! sent and on no other; frames never take more buffers than were given; every opening ends. And
-//! once the faults stop: every pair has a link, everything that is sent arrives, and then all is
-//! idle.
+//! time: each record of a channel is delivered once, in order and whole, on the link on which it
+//! was sent and on no other. Frames never take more buffers than were given, and every opening
+//! ends. And once the faults stop: every pair has a link, everything that is sent arrives, and then
+//! all is idle.
 #[path = "../common/dice.rs"]
 mod dice;
 mod link;
@@ -25,7 +25,7 @@ use node::{Node, Rules, Seen};
 
 const RACK: life::Config = life::Config::RACK;
 
-/// What happens in a world besides the faults of its network.
+/// The events in a world besides the faults of its network.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A node loses everything, and is there again later.

@@ -55,7 +55,7 @@ impl Item for Datagram {
     }
 }
 
-/// What the network does to datagrams, in percent.
+/// The faults of datagrams, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) loss: u64,
@@ -151,7 +151,7 @@ impl Network {
         self.paths.take(now)
     }
 
-    /// What somebody else sends is not lost.
+    /// Datagrams of an attacker are not lost.
     fn launch(&mut self, datagram: Datagram, now: u64) {
         self.sent += 1;
         self.paths.ways[usize::from(datagram.path)].forward(datagram, now);
@@ -194,9 +194,9 @@ impl Network {
         }
     }
 
-    /// A good frame with another token, and perhaps of another kind and generation; what a
-    /// half-open link waits for, but for its token; an accept of no open; an open in somebody's
-    /// name.
+    /// A good frame with another token, and perhaps of another kind and generation. Or the
+    /// confirmation of a half-open link, but for its token; an accept of no open; an open in
+    /// somebody's name.
     fn make_up(&mut self, datagram: &mut Datagram) {
         let Ok(header) = Header::parse(&datagram.bytes, crc) else { return };
         let payload = datagram.bytes[HEADER_BYTES..].to_vec();

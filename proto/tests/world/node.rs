@@ -12,7 +12,7 @@ use ayre_proto::link::race::Pace;
 use ayre_proto::link::token_bucket::{TokenBucket, TokenBuckets};
 use ayre_proto::link::{Repair, WINDOW};
 
-/// What a world has seen, to show that nothing was left out.
+/// The counts of events in a world, to show that nothing was left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) openings: u64,
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// What all nodes of a world have in common.
+/// The rules that all nodes of a world have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) drive: Drive,
@@ -481,7 +481,7 @@ impl Node {
         self.seen
     }
 
-    /// How it stands, for whoever looks for the fault.
+    /// The state, for a reader who searches the fault.
     pub(crate) fn summary(&self) -> String {
         let asked = self.asked.iter().map(|asked| (asked.peer, asked.opener.state()));
         let links = self.links.iter().map(Link::summary).collect::<Vec<_>>().join("\n ");

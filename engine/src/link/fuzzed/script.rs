@@ -1,6 +1,6 @@
 //! Bytes as numbers; zeros behind the end.
 
-/// What is left of a script.
+/// The rest of a script.
 pub(super) struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {

@@ -1,5 +1,5 @@
-//! Three ports and the network between them, in memory and with a clock of their own: the one that
-//! is attacked, an honest peer of it, and a neighbour whose datagrams are seen by the attacker.
+//! Three ports and the network between them, in memory and with a clock of their own. One is
+//! attacked, one is its honest peer, and one is a neighbour whose datagrams the attacker sees.
 use crate::link::drive::drive;
 use crate::link::handshake::{JobKey, Protection};
 use crate::link::links::{Identity, Links};
@@ -24,7 +24,7 @@ pub(super) const HONEST: usize = 1;
 pub(super) const NEIGHBOUR: usize = 2;
 pub(super) const ATTACKER: usize = 3;
 
-/// What the job's ports hold, and what a stranger does.
+/// The key of the job's ports, and the key of an attacker without it.
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 pub(super) const OTHER_KEY: &str =
     "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
@@ -112,12 +112,12 @@ pub(super) struct Stage {
     sides: [Side; 3],
     pub(super) is_sealed: bool,
     pub(super) now: u64,
-    /// Who has sent what, of all that the attacker sees: most recent last.
+    /// All that the attacker sees, with its sender: most recent last.
     pub(super) seen: VecDeque<(usize, Vec<u8>)>,
-    /// Of the next of them to the victim, and to the neighbour, so many are lost.
+    /// How many of the next datagrams to the victim, and to the neighbour, are lost.
     lost: [u32; 2],
     said: u64,
-    /// What is said over the attacked link comes as it should, whatever the attacker does.
+    /// The messages over the attacked link come as they should, whatever the attacker does.
     is_exact: bool,
     /// The neighbour has asked, and its link is not taken yet.
     asked: Option<usize>,
@@ -138,7 +138,7 @@ impl Stage {
         stage
     }
 
-    /// What all ports of the job hold.
+    /// The key of all ports of the job.
     pub(super) fn key(&self) -> &'static str {
         KEY
     }
@@ -203,7 +203,7 @@ impl Stage {
         self.carry();
     }
 
-    /// So many of the next datagrams to the victim, and to the neighbour, are lost.
+    /// Loses this number of the next datagrams to the victim, and to the neighbour.
     pub(super) fn lose(&mut self, count: [u32; 2]) {
         self.lost = count;
     }
@@ -233,7 +233,7 @@ impl Stage {
         self.sides[at].ends[with].as_mut().expect("both have taken the link")
     }
 
-    /// Lets so many nanoseconds pass.
+    /// Lets this number of nanoseconds pass.
     pub(super) fn pass(&mut self, span: u64) {
         let end = self.now + span;
         self.carry();

@@ -1,4 +1,5 @@
-//! Handshakes between holders of a key, strangers, and whoever changes what is under way.
+//! Handshakes between holders of a key, senders without it, and an attacker that changes datagrams
+//! under way.
 use super::super::seal::{PREFIX_BYTES, TAG_BYTES};
 use super::*;
 use crate::net::chance::Chance;
@@ -177,8 +178,8 @@ fn an_open_is_read_without_an_operation_on_the_curve() {
     assert_eq!((to_read, to_answer), (0, 2), "a key pair and an exchange: the count counts");
 }
 
-/// Whatever a stranger sends, and however long it is: at most one message of the length of an open
-/// is deciphered, and no handshake is begun for it.
+/// A sender without the key costs at most the decryption of one message of the length of an open,
+/// whatever it sends. No handshake is begun for it.
 // spec: SEAL-9
 #[test]
 fn a_stranger_costs_a_look_at_the_length_or_a_tag() {
@@ -261,7 +262,7 @@ fn knowing_an_address_does_not_allow_answering_for_its_endpoint() {
     assert!(opening.finish(&second).is_err(), "there is no second link from one handshake");
 }
 
-/// Whose key a caller tells, he must have: the keys of the link are made with it.
+/// A caller must have the key that it names: the keys of the link are made with it.
 // spec: SEAL-18
 #[test]
 fn knowing_a_public_key_does_not_allow_a_link_in_its_name() {

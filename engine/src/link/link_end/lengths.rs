@@ -7,7 +7,7 @@ use crate::net::routes::Way;
 use crate::sync::Ordering;
 use ayre_proto::link::frame::HEADER_BYTES;
 
-/// What every path of a link takes.
+/// The length that every path of a link takes.
 // spec: MTU-1
 pub(crate) const DATAGRAM_LEAST: usize = 512;
 const _: () = assert!(DATAGRAM_LEAST > sealing(true) + HEADER_BYTES, "a frame has a payload");
@@ -50,7 +50,7 @@ impl LinkEnd {
         }
     }
 
-    /// Bytes of the longest frame in a datagram of so many.
+    /// Bytes of the longest frame in a datagram of this length.
     fn frame_in(&self, datagram_max: usize) -> u16 {
         datagram_max.saturating_sub(sealing(self.is_sealed())).min(usize::from(u16::MAX)) as u16
     }

@@ -31,7 +31,7 @@ use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
-/// What becomes of an open.
+/// The verdict on an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Accepted,
@@ -49,8 +49,8 @@ struct OpenFrame<'a> {
 }
 
 impl Links {
-    /// What this side says of a link: its own index, bytes of the longest datagram, paths, and who
-    /// is meant: the number and the pass.
+    /// This side's set-up of a link: its own index, bytes of the longest datagram, paths, and the
+    /// destination: the number and the pass.
     pub(super) fn set_up(
         &mut self,
         index: usize,
@@ -99,8 +99,8 @@ impl Links {
         link_end::sealing(matches!(self.identity.protection, Protection::Sealed(_)))
     }
 
-    /// Bytes of the longest frame in a datagram of so many; where that is too little for the
-    /// longest message, it goes in pieces.
+    /// Bytes of the longest frame in a datagram of this length. Where that is too short for the
+    /// longest message, the message goes in pieces.
     fn frame_max(&self, datagram_max: usize) -> u16 {
         let sealed = self.sealing();
         let longest =
@@ -108,9 +108,9 @@ impl Links {
         longest.min(usize::from(u16::MAX)) as u16
     }
 
-    /// Somebody asks for a link. What is not as long as an open is not looked at, one that has come
-    /// before has its answer, and who does not hold the key is refused before anything is made for
-    /// him. No operation on the curve is for an open that may be a recording.
+    /// Somebody asks for a link. A frame of another length than an open's is not read. An open that
+    /// has come before gets the same answer. An open without the key is refused before anything is
+    /// made for its sender. No operation on the curve is for an open that may be a recording.
     // spec: OPEN-8, OPEN-9, OPEN-21, SEAL-9, SEAL-10
     pub(super) fn on_open(
         &mut self,
@@ -222,7 +222,7 @@ impl Links {
         Verdict::Accepted
     }
 
-    /// Whether a peer in whose name somebody opens is looked for, as it may have been started anew.
+    /// Whether a peer in whose name an open comes is looked for, as it may have been restarted.
     // spec: LINK-25
     fn seek(&mut self, theirs: &SetUp, is_believed: bool, now: u64) -> bool {
         let index = self.index_of(PeerId(theirs.number));
@@ -260,7 +260,7 @@ impl Links {
         self.answer(open, (Answer::Refused(why), nonce), now);
     }
 
-    /// Has an open come again with a cookie: whoever has recorded it cannot.
+    /// Has an open come again with a cookie; a sender of recorded opens cannot do that.
     // spec: OPEN-21, OPEN-24
     fn ask_again(&mut self, open: &OpenFrame<'_>, theirs: &SetUp, now: u64) {
         let cookie = self.acceptor.cookie(open.from.to, now);

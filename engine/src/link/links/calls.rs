@@ -1,9 +1,9 @@
 //! Links between endpoints, which know each other by name: who is let in, and which one stays where
 //! two of them open links to each other.
 //!
-//! The endpoint of the greater name decides: it takes the link that is complete at its side first,
-//! its own when it is accepted, or the other one's when that is confirmed. The other endpoint has a
-//! link of its own only when that has been answered, and gives it up for one that is confirmed
+//! The endpoint of the greater name decides. It takes the link that is complete at its side first:
+//! its own when that is accepted, or the other one's when that is confirmed. The other endpoint has
+//! a link of its own only when that has been answered, and gives it up for one that is confirmed
 //! before. So both take the same one, and what is recorded and sent again decides nothing.
 use super::accept::Verdict;
 use super::{Links, Slot};
@@ -59,7 +59,7 @@ impl Links {
         !self.knows(name) && !is_decided
     }
 
-    /// What this endpoint has asked another one for is void: the other one's link stays.
+    /// This endpoint's own request to another one is void: the other one's link stays.
     // spec: OPEN-16
     pub(super) fn give_way(&mut self, name: Name) {
         let asked = |slot: &Slot| matches!(slot, Slot::Asked(asked) if asked.calls(name));

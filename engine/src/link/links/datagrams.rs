@@ -11,7 +11,7 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::link::frame::{HEADER_BYTES, Header, Kind};
 
 impl Links {
-    /// A datagram has come. Whatever is wrong with it is counted, and nothing else happens.
+    /// A datagram has come. A wrong datagram is counted, and has no other effect.
     // spec: FRAME-6, SEAL-1, LINK-15
     pub(in crate::link) fn on_datagram(
         &mut self,

@@ -1,4 +1,4 @@
-//! What stands at each index, and when the first of it has something to do by the clock.
+//! The slots of links by index, and the time at which the first of them has something to do.
 use super::dues::Dues;
 use super::{LINKS_MAX, Slot};
 use crate::link::link_end::LinkEnd;

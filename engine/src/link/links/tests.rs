@@ -1,4 +1,5 @@
-//! Openings between ports in memory: what recordings, floods and strangers cost, and who gets in.
+//! Openings between ports in memory: the cost of recordings, floods and unknown senders, and who
+//! gets in.
 mod deadlines;
 
 use super::*;
@@ -64,7 +65,7 @@ fn ask(links: &mut Links, destination: Option<u16>, now: u64) -> usize {
     links.ask_for(request, now).expect("an index")
 }
 
-/// What it has to say now.
+/// The datagrams that it sends now.
 fn said(links: &mut Links, now: u64) -> Vec<Vec<u8>> {
     links.serve_all(now);
     let all = links.outboxes[0].iter().map(|(_, bytes)| bytes.to_vec()).collect();
@@ -112,7 +113,7 @@ fn kind_of(bytes: &[u8]) -> Kind {
     Header::parse(bytes, crc32c).expect("a bare frame").kind
 }
 
-/// What the acceptor says to this open from the opener's address.
+/// The acceptor's answer to this open from the opener's address.
 fn answers(acceptor: &mut Links, open: &[u8], now: u64) -> Vec<Vec<u8>> {
     hear(acceptor, address(OPENER), open.to_vec(), now);
     said(acceptor, now)
@@ -279,7 +280,7 @@ fn forged(open: &[u8], answer: Answer, proof: [u64; 2]) -> Vec<u8> {
     [&header.expect("a short one").encode(crc32c)[..], &payload].concat()
 }
 
-/// What comes of an open of this protection and version at an acceptor of that one: how it ends
+/// The outcome of an open of this protection and version at an acceptor of that one: how it ends
 /// within its time, and the reason.
 fn refused(
     (ours, theirs): (Protection, Protection),
@@ -347,7 +348,7 @@ fn versions_that_differ_are_known_at_both_ends() {
     assert_eq!(here, Unopened::Version { theirs: VERSION.into(), ours: VERSION.into() });
 }
 
-/// Who does not hold the key, and sees the open, neither ends it nor has it come again.
+/// An attacker without the key that sees the open neither ends it nor has it come again.
 // spec: OPEN-24, OPEN-25, SEAL-8
 #[test]
 fn a_forged_answer_does_not_end_an_opening() {

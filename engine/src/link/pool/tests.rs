@@ -1,4 +1,4 @@
-//! What links have of a pool, whatever they do, and ports whose pools are too small for all.
+//! Shares of links in a pool, under any load, and of ports whose pools are too small for all.
 use super::*;
 use crate::link::NetOptions;
 use crate::{
@@ -175,7 +175,7 @@ proptest! {
 
 /// Links of the port whose pool is small.
 const CLIENTS: u16 = 6;
-/// What they share besides their least: far less than one of them would take.
+/// The buffers that they share besides their least: far fewer than one of them would take.
 const SHARED: u32 = 20;
 const REGION: usize = 1 << 16;
 const PUTS: u64 = 40;

@@ -1,4 +1,4 @@
-//! What is sealed comes out as it went in, and nothing else comes out.
+//! Sealed frames come out as they went in, and nothing else comes out.
 use super::*;
 use proptest::prelude::*;
 

@@ -3,11 +3,12 @@ use super::{Bytes, DATAGRAM_MAX, LINE_BYTES, zeros};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// What one receive may bring: longer than any datagram, and than all of a train together.
+/// Bytes that one receive may bring: longer than any datagram, and than all of a train together.
 const ROOM: usize = 1 << 16;
 /// Bytes of an inbox: few enough to stay in a processor's cache.
 const INBOX_BYTES: usize = 4 * ROOM;
-/// With so many datagrams an inbox takes no more; a train may still bring it to twice as many.
+/// The number of datagrams with which an inbox takes no more; a train may still bring it to twice
+/// as many.
 const INBOX_ENOUGH: usize = 128;
 const _: () = assert!(ROOM > DATAGRAM_MAX, "a receive has room for the longest datagram");
 const _: () = assert!(ROOM.is_multiple_of(LINE_BYTES), "room begins with a line");
@@ -47,7 +48,7 @@ impl Inbox {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If there are fewer.
     pub(crate) fn get(&mut self, index: usize) -> (SocketAddr, &mut [u8]) {
         let Arrival { from, range } = &self.arrivals[index];
         (*from, &mut self.bytes[range.clone()])
@@ -57,7 +58,7 @@ impl Inbox {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If there are fewer.
     pub(crate) fn remove(&mut self, index: usize) {
         self.arrivals.remove(index);
     }

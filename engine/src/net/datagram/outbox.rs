@@ -8,15 +8,15 @@ const STALE: usize = 64;
 
 /// Datagrams on their way out, in order.
 ///
-/// The bytes are the outbox's own, one datagram behind the other, or shared with whoever keeps them
-/// to send them again.
+/// The bytes are the outbox's own, one datagram behind the other, or shared with their owner, which
+/// keeps them to send them again.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     bytes: Bytes,
     queue: Vec<Departure>,
     /// Where the first datagram stands in the queue.
     first: usize,
-    /// What the net has heard of addresses.
+    /// The net's reports about addresses.
     pub(crate) hints: Hints,
     /// Where datagrams were to go that the system has refused for their length, and the least
     /// length of those.
@@ -77,7 +77,7 @@ impl Outbox {
         }
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         debug_assert!(self.first <= self.queue.len(), "what has left was there");
         debug_assert!(self.first == 0 || self.first < self.queue.len(), "an empty one begins anew");
@@ -86,8 +86,8 @@ impl Outbox {
         debug_assert!(left.is_none_or(is_there), "what is left has not left");
     }
 
-    /// Appends a datagram whose bytes `fill` appends to the vector. What is in the vector before is
-    /// not its business.
+    /// Appends a datagram whose bytes `fill` appends to the vector. It leaves alone what is in the
+    /// vector before.
     pub(crate) fn push(&mut self, to: SocketAddr, fill: impl FnOnce(&mut Bytes)) {
         self.reclaim();
         let at = self.bytes.len().next_multiple_of(LINE_BYTES);
@@ -124,8 +124,8 @@ impl Outbox {
         })
     }
 
-    /// The train at the front, of at most so many datagrams (at least one) and bytes; a datagram
-    /// that is longer travels alone.
+    /// The train at the front, of at most this number of datagrams (at least one) and bytes. A
+    /// datagram that is longer travels alone.
     pub(crate) fn front(&self, count_max: usize, bytes_max: usize) -> Option<Train> {
         let (first, others) = self.left().split_first()?;
         let (mut count, mut total) = (1, first.len);
@@ -149,7 +149,7 @@ impl Outbox {
         pairs.position(|pair| pair[0].pulls(&pair[1])).unwrap_or(self.len())
     }
 
-    /// Removes so many datagrams at the front, or all if there are fewer. Returns how many bytes
+    /// Removes `count` datagrams at the front, or all if there are fewer. Returns how many bytes
     /// they had.
     pub(crate) fn pop(&mut self, count: usize) -> usize {
         let count = count.min(self.len());

@@ -1,7 +1,7 @@
-//! What a packet socket hears of its interface: the frames for one port, and no other's.
+//! The filter of a packet socket: it receives the frames for one port, and no other's.
 //!
-//! The system asks a program of ours (classic BPF) before it copies a frame, so that ports of one
-//! host cost each other nothing and do not fill each other's slots.
+//! The system runs a program of ours (classic BPF) before it copies a frame. So ports of one host
+//! cost each other nothing and do not fill each other's slots.
 use super::{ETHERNET_BYTES, sixth};
 use crate::sys::descriptor::Descriptor;
 use libc::{sock_filter, sock_fprog};
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 /// Bytes of an address before its port.
 const ADDRESS_BYTES: usize = 16;
-/// What the frame must have, and what to do if it has, or has not.
+/// Instructions of the filter: two for each check, and its two ends.
 const STEPS: usize = 2 * CHECKS + 2;
 const CHECKS: usize = ADDRESS_BYTES / 4 + 1;
 const _: () = assert!(STEPS <= u8::MAX as usize, "a step leads as far as to the last one");
@@ -45,8 +45,8 @@ fn steps(local: SocketAddr) -> [sock_filter; STEPS] {
     steps
 }
 
-/// What is compared: how wide it is, where it lies behind Ethernet's header, and what it must be,
-/// read as big-endian. The port first: it is what ports of one host differ in.
+/// The field that is compared: its width, its offset behind Ethernet's header, and its value, read
+/// as big-endian. The port first: it is what ports of one host differ in.
 fn checks(local: SocketAddr) -> [(u32, usize, u32); CHECKS] {
     let port = u16::from_be_bytes(local.port().to_le_bytes());
     let mut checks = [(libc::BPF_H, ADDRESS_BYTES, u32::from(port)); CHECKS];

@@ -24,7 +24,8 @@ pub(super) const HEADERS: usize = ETHERNET_BYTES + HEADER_BYTES;
 pub(super) const LONGEST: usize = 65_535 - HEADERS;
 /// Bytes of a question: fewer than any datagram of a link has.
 pub(super) const QUESTION_BYTES: usize = 8;
-/// From so many datagrams on, one call for all is cheaper than one each; and for how many at most.
+/// The number of datagrams from which on one call for all is cheaper than a call for each, and the
+/// most that one call sends.
 const BATCH_MIN: usize = 4;
 pub(super) const BATCH_MAX: usize = 64;
 /// Looks that find nothing before the system is asked what it has to say.
@@ -34,7 +35,7 @@ const _: () = assert!(QUESTION_BYTES < ayre_proto::link::frame::HEADER_BYTES, "n
 const _: () = assert!(BATCH_MIN <= BATCH_MAX, "a batch goes with one call");
 /// Time between two looks whether the interface is what it was.
 const LOOK_NANOS: u64 = 100_000_000;
-/// Whom a question goes to before the MAC is known.
+/// The destination of a question before the MAC is known.
 pub(super) const EVERYBODY: Mac = [0xff; MAC_BYTES];
 
 /// A packet socket.
@@ -57,20 +58,20 @@ pub(super) struct Frames {
     counters: NetCounters,
 }
 
-/// What a look has found.
+/// The result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// A datagram, which the inbox has accepted.
     Datagram,
     /// A question of this port, with its number.
     Question(SocketAddr, u64),
-    /// What is of no use.
+    /// A frame that is of no use.
     Foreign,
     /// Nothing, or the inbox takes no more.
     Nothing,
 }
 
-/// What becomes of a datagram that is to go as a frame.
+/// The fate of a datagram that is to go as a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It has left, or was dropped.
@@ -112,7 +113,7 @@ impl Frames {
         self.counters
     }
 
-    /// What is answered where a question was heard.
+    /// The MAC that is answered where a question has come.
     pub(super) fn mac(&self) -> Mac {
         self.mac
     }
@@ -144,7 +145,7 @@ impl Frames {
             && (bits(host) ^ bits(self.local.ip())) & self.mask == 0
     }
 
-    /// What stands in a frame before its datagram.
+    /// The headers of a frame before its datagram.
     // spec: NET-6
     pub(super) fn head(&self, (to, mac): (SocketAddr, Mac), len: usize) -> [u8; HEADERS] {
         let mut head = [0; HEADERS];
@@ -260,7 +261,7 @@ impl Frames {
                 received.map_or(0, |(len, _)| len)
             }
         };
-        // Others may have come before the sieve was there.
+        // Others may have come before the filter was there.
         let is_ours = |letter: &Letter| self.as_here(letter.to) == self.local;
         let Some(letter) = Letter::read(&room[..len]).filter(is_ours) else {
             return Look::Foreign;
@@ -288,9 +289,9 @@ impl Frames {
         address
     }
 
-    /// What the system has to say beside frames (a cable was pulled) would wake a sleeper again and
-    /// again until somebody hears it, and nobody calls the system to receive: so it is asked now
-    /// and then.
+    /// Other events of the socket (a cable was pulled) would wake a sleeper again and again until
+    /// somebody takes them, and no call receives from it. So the socket is asked for them now and
+    /// then.
     // spec: NET-4
     fn look_in_vain(&mut self) {
         self.vain = (self.vain + 1) % VAIN_LOOKS;
@@ -302,7 +303,7 @@ impl Frames {
     }
 }
 
-/// What a frame says of its datagram.
+/// The source and the bytes of a frame's datagram.
 pub(super) struct Letter {
     pub(super) to: SocketAddr,
     pub(super) from: SocketAddr,

@@ -1,4 +1,4 @@
-//! Which ports hear frames of ours.
+//! The reachability table: the ports that receive this port's Ethernet frames.
 //!
 //! ```text
 //!   this port                                     the other port
@@ -9,13 +9,15 @@
 //!      | --- short datagrams as frames to that MAC ----> |
 //! ```
 //!
-//! Frames may be forbidden where UDP is not, and only the other side knows what arrives; so it is
-//! asked again and again, and what it has said does not hold for long. A number is the answer's
-//! proof that the question was answered: nobody else can have frames sent to where they are lost.
+//! Frames may be forbidden where UDP is not, and only the other side knows whether they arrive. So
+//! it is asked again and again, and each answer holds for a short time. The question's number in
+//! the answer proves that the question arrived, so nobody else can have frames sent to where they
+//! are lost.
 //!
-//! The host's packet filter sees UDP and no frames. So a frame is taken only from who has answered,
-//! for that came by UDP and has passed the filter, and only from the MAC that the answer names.
-//! Both ask, then: frames go to who has answered, and has had an answer from this port.
+//! The host's packet filter sees UDP and no frames. So a frame is accepted only from a port that
+//! has answered, and only from the MAC that the answer names. The answer came by UDP, so it has
+//! passed the filter. So both sides ask: frames go to a port that has answered and has had an
+//! answer from this port.
 use super::Mac;
 use foldhash::HashMap;
 use std::net::SocketAddr;
@@ -23,12 +25,12 @@ use std::net::SocketAddr;
 /// For how long an answer holds.
 // spec: NET-7
 const REACHABLE_NANOS: u64 = 500_000_000;
-/// For how long after an answer frames are taken from who has given it: longer than that one sends
-/// them.
+/// The time after an answer for which frames are accepted from its sender: longer than the sender
+/// sends them.
 // spec: NET-14
 const ACCEPTED_NANOS: u64 = 2 * REACHABLE_NANOS;
-/// Time between two questions: to who has answered, to who has not been asked, and the longest, to
-/// who does not answer. It doubles from each to the next.
+/// The times between two questions: to a port that has answered, to a new port, and the longest, to
+/// a port that does not answer. It doubles from each to the next.
 // spec: NET-7
 const AGAIN_NANOS: u64 = 100_000_000;
 const FIRST_NANOS: u64 = 5_000_000;
@@ -45,25 +47,25 @@ const _: () =
 const _: () = assert!(FIRST_NANOS < AGAIN_NANOS && AGAIN_NANOS < LAST_NANOS, "pauses grow");
 const _: () = assert!(AGAIN_NANOS < REACHABLE_NANOS, "an answer comes before the last one is old");
 
-/// What is known of other ports.
+/// The state of other ports.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     known: HashMap<SocketAddr, Neighbour>,
-    /// From whom the last frame was taken, and until when that is so.
+    /// The source of the last frame that was accepted, and until when it is.
     accepted: Option<(SocketAddr, Mac, u64)>,
 }
 
-/// What is known of one.
+/// The state of one port.
 #[derive(Debug)]
 struct Neighbour {
-    /// What its answer must name.
+    /// The number that its answer must name.
     number: u64,
-    /// The MAC that it has answered with, and when last.
+    /// The MAC of its last answer, and the time of that.
     answered: Option<(Mac, u64)>,
     asked: Option<u64>,
-    /// When a question of its own was answered last.
+    /// The time at which a question of its own was answered last.
     asked_us: Option<u64>,
-    /// When a part of a stream has come from it last.
+    /// The time at which a part of a stream has come from it last.
     stream: Option<u64>,
     /// The time from the last question to the next.
     pause: u64,
@@ -87,8 +89,8 @@ impl Neighbour {
 }
 
 impl Reachability {
-    /// Where a frame with a datagram of so many bytes goes to this port; none, if that is not known
-    /// to hear it.
+    /// The MAC to which a frame with a datagram of `len` bytes goes for this port; none if the port
+    /// is not known to receive it.
     // spec: NET-7
     #[inline]
     pub(super) fn mac(&self, port: SocketAddr, len: usize, now: u64) -> Option<Mac> {
@@ -98,7 +100,7 @@ impl Reachability {
         neighbour.reachable_mac(now).filter(|_| may_be)
     }
 
-    /// Whether a frame of this port is taken that comes from this MAC.
+    /// Whether a frame of this port that comes from this MAC is accepted.
     // spec: NET-14
     #[inline]
     pub(super) fn accepts(&mut self, from: SocketAddr, mac: Mac, now: u64) -> bool {
@@ -113,7 +115,7 @@ impl Reachability {
         self.accepted.is_some_and(is_known)
     }
 
-    /// A question of this port is answered: frames go to it if it answers, too.
+    /// A question of this port was answered: frames go to it if it answers this port's, too.
     // spec: NET-7
     pub(super) fn on_question(
         &mut self,
@@ -130,7 +132,7 @@ impl Reachability {
         }
     }
 
-    /// Datagrams of more than so many bytes go to this port in no frame.
+    /// Datagrams longer than this go to this port in no frame.
     // spec: MTU-2
     #[cold]
     pub(super) fn shorten(&mut self, port: SocketAddr, longest: usize) {
@@ -146,8 +148,8 @@ impl Reachability {
         }
     }
 
-    /// The number of the question that is due to this port, and the MAC that it has had; to one
-    /// that is new, datagrams of so many bytes go.
+    /// The number of the question that is due to this port, and the MAC that is known. A new entry
+    /// takes its longest datagram from the closure.
     // spec: NET-7
     #[inline]
     pub(super) fn question(
@@ -173,7 +175,7 @@ impl Reachability {
         Some((neighbour.number, neighbour.reachable_mac(now)))
     }
 
-    /// Whether a port has heard frames of ours once, and does so no longer.
+    /// Whether a port has received frames of ours once, and does so no longer.
     // spec: NET-16
     #[cold]
     pub(super) fn is_no_longer_reachable(&self, port: SocketAddr, now: u64) -> bool {
@@ -183,7 +185,7 @@ impl Reachability {
         })
     }
 
-    /// A port says that it has heard a question: whether it can have.
+    /// An answer has come from a port: whether it answers a question.
     // spec: NET-7
     pub(super) fn on_answer(
         &mut self,
@@ -202,7 +204,7 @@ impl Reachability {
         true
     }
 
-    /// Remembers a port; none where there are too many that hear.
+    /// Adds a port; none where the table is full of ports that receive frames.
     #[cold]
     fn learn(
         &mut self,
@@ -247,7 +249,7 @@ mod tests {
         reachability.on_question(port, now, || 1462);
     }
 
-    /// What the host's filter keeps from it by UDP does not come by frames either.
+    /// Traffic that the host's filter stops by UDP does not come by frames either.
     // spec: NET-7, NET-14
     #[test]
     fn frames_are_accepted_only_from_confirmed_hosts_and_sent_to_answered_ones() {

@@ -10,9 +10,9 @@ use std::os::fd::AsFd;
 
 /// Bytes of a slot: room for a frame of Ethernet's usual length, and what the system says of it.
 const SLOT_BYTES: usize = 2048;
-/// Frames that wait for this port; what comes when there are so many is lost.
+/// Frames that wait for this port; more than these are lost.
 pub(super) const SLOTS: usize = 2048;
-/// The system takes memory in pieces of so many bytes.
+/// The system takes memory in pieces of this number of bytes.
 const BLOCK_BYTES: usize = 1 << 16;
 const RING_BYTES: usize = SLOTS * SLOT_BYTES;
 const _: () = assert!(BLOCK_BYTES.is_multiple_of(SLOT_BYTES), "a block has whole slots");
@@ -30,18 +30,18 @@ pub(super) struct Ring {
     next: usize,
 }
 
-/// What was in a slot.
+/// The contents of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A frame of so many bytes, which were copied out.
+    /// A frame of this number of bytes, which were copied out.
     Frame(usize),
     /// A frame is longer than a slot: it waits in the socket, whole, and is received there.
     Long,
 }
 
 impl Ring {
-    /// Has the system lay into slots what the socket receives from now on. What it had received is
-    /// lost.
+    /// Has the system lay into slots what the socket receives from now on. Frames that it had
+    /// received are lost.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ pub(super) type Before = Option<Wait>;
 #[derive(Debug)]
 struct Member {
     rest: Rest,
-    /// What its program sleeps until, if it does until some time.
+    /// The time until which its program sleeps, if there is one.
     alarm: Option<u64>,
     /// The innermost wait of its program's that has an end.
     wait: Option<Wait>,
@@ -149,7 +149,7 @@ impl Field {
         }
     }
 
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         if cfg!(debug_assertions) {
             let arrived: usize = self.places.values().map(|place| place.arrived.len()).sum();
@@ -216,7 +216,7 @@ impl Field {
         self.members.remove(&seat)?.server
     }
 
-    /// Who may look for a port; returns who might before.
+    /// Sets the server of a port's links; returns the one before.
     pub(super) fn serve(
         &mut self,
         seat: usize,
@@ -286,8 +286,8 @@ impl Field {
     }
 
     /// Another port has looked for this one. Where one thread polls both, it could not have polled
-    /// this one meanwhile: so it is as if this one had looked, and the system's clock, which is
-    /// another one's in each run, has no say.
+    /// this port meanwhile, so this port counts as polled. The system's clock, which differs from
+    /// run to run, does not matter.
     // spec: NET-9, NET-10
     pub(super) fn tended(&mut self, seat: usize, due: Option<u64>) {
         let until = self.until(due);
@@ -471,7 +471,7 @@ impl Field {
         ABSENT_LOOKS * self.members.len() as u64
     }
 
-    /// What is due arrives, where there is somebody.
+    /// Datagrams that are due arrive, where there is a port.
     fn deliver(&mut self) {
         while let Some(Flight { from, to, bytes }) = self.flights.take(self.now) {
             let Some(place) = self.places.get_mut(&to) else {

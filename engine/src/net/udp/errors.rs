@@ -1,8 +1,8 @@
-//! What the system has heard of a socket's datagrams beside those that came: errors, by ICMP.
+//! The errors that the system has received for a socket's datagrams, by ICMP.
 //!
-//! A call that sends or receives fails once for such an error, for whomever that datagram was, and
-//! the next one goes on. What it was, the system keeps until it is taken; as a socket that has
-//! something kept wakes whoever sleeps on it, all of it is taken where a call has failed.
+//! A call that sends or receives fails once for each of these errors, whatever the datagram of that
+//! call. The next call goes on. The system keeps the error itself until it is taken. A socket that
+//! has one kept wakes a thread that sleeps on it, so all of them are taken where a call has failed.
 use crate::net::hints::{Hint, Hints};
 use crate::sys::descriptor::Descriptor;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
@@ -14,7 +14,7 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
-/// What is taken at most where a call has failed.
+/// The number of errors that are taken at most where a call has failed.
 const TAKEN_MAX: usize = 1024;
 /// "Destination unreachable: port unreachable", by ICMP and by ICMPv6.
 const PORT_UNREACHABLE: [(u8, u8, u8); 2] =
@@ -62,7 +62,7 @@ fn take_one(socket: &Descriptor) -> Option<Option<(SocketAddr, Hint)>> {
     Some(to.zip(said).map(|(to, (what, by))| (to, hint(to, &what, by))))
 }
 
-/// What an error says of the address to which the datagram was to go.
+/// The report of an error about the address to which the datagram was to go.
 fn hint(to: SocketAddr, what: &libc::sock_extended_err, by: Option<IpAddr>) -> Hint {
     let kind = (what.ee_origin, what.ee_type, what.ee_code);
     // Only the host itself is believed.

@@ -32,19 +32,19 @@ pub(super) struct Sockets {
     local: SocketAddr,
     /// The first is for everybody.
     sockets: Vec<Descriptor>,
-    /// Whom those behind the first are connected to.
+    /// The peers of the sockets behind the first.
     peers: Vec<Peer>,
     /// Can be read when one of them can.
     epoll: Descriptor,
-    /// Whom the last calls were for, and how many of them.
+    /// The destination of the last calls, and their number.
     streak: (Option<SocketAddr>, u32),
 }
 
-/// Whom a socket is connected to.
+/// The peer that a socket is connected to.
 #[derive(Debug)]
 struct Peer {
     address: SocketAddr,
-    /// What came to it before it was connected, from whomever, was taken.
+    /// The datagrams that came before it was connected, from anybody, have been taken.
     is_alone: bool,
 }
 
@@ -64,7 +64,7 @@ impl Ready {
 const _: () = assert!(STREAK > CONNECTED_MAX as u32, "few of many get a socket of their own");
 
 impl Sockets {
-    /// What holds between two calls.
+    /// Asserts what holds between two calls.
     fn check(&self) {
         assert_eq!(self.sockets.len(), self.peers.len() + 1, "one is for everybody");
         assert!(self.peers.len() <= CONNECTED_MAX, "no more are connected than may be");
@@ -83,8 +83,8 @@ impl Sockets {
         Ok(Self { local, sockets, peers, epoll, streak: (None, 0) })
     }
 
-    /// Goes on with a socket for everybody at another address. Who waits for them to be readable
-    /// notices nothing.
+    /// Goes on with a socket for everybody at another address. A thread that waits for them to be
+    /// readable notices nothing.
     pub(super) fn rebind(&mut self, address: SocketAddr) -> io::Result<()> {
         let new = Self::bind(address)?;
         let socket = new.sockets.into_iter().next().expect("the one for everybody");
@@ -120,7 +120,7 @@ impl Sockets {
     /// what cannot be used.
     ///
     /// # Errors
-    /// What the system says, and `AGAIN` where nothing is there.
+    /// The system's error; `AGAIN` where nothing is there.
     #[inline]
     pub(super) fn receive(
         &mut self,

@@ -11,7 +11,7 @@ fn pair(address: &str) -> (Udp, Udp) {
     (open(), open())
 }
 
-/// Waits until so many datagrams have come.
+/// Waits until `count` datagrams have come.
 fn take(net: &mut Udp, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let (mut inbox, mut taken) = (Inbox::new(), Vec::new());
     while taken.len() < count {

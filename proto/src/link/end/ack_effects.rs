@@ -1,4 +1,4 @@
-//! What an end learns of its own frames.
+//! The effects of acknowledgements on an end's own frames.
 use super::super::frame::{CHANNELS, Channel, Header};
 use super::super::path_mtu::Lengths;
 use super::super::paths::{PathId, Paths};
@@ -15,7 +15,7 @@ pub(super) struct Tally {
     pub(super) late: u32,
 }
 
-/// What a sender tells while the end listens.
+/// The effects of a sender's step on its end.
 pub(super) struct AckEffects<'a, F> {
     pub(super) channel: Channel,
     pub(super) now: u64,

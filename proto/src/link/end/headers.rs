@@ -164,7 +164,7 @@ impl End {
     }
 }
 
-/// What of the round trip of a stamp the two hosts may have caused by not looking.
+/// The part of a stamp's round trip that the two hosts may have caused by not polling.
 // spec: RTT-8
 fn hosts_share(looks: &Looks, (now, stamp): (u64, u32), late: u8) -> u64 {
     let theirs = if late == UNITS_MAX { u64::MAX } else { UNIT * u64::from(late) };

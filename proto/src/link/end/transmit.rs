@@ -1,4 +1,4 @@
-//! What an end says: of itself in every header, and when nothing else is to be sent.
+//! The transmissions of an end: the header of every frame, and frames without a payload.
 use super::super::frame::{
     CHANNELS, Channel, Digest, Echo, Flags, HEADER_BYTES, Header, Kind, Sack,
 };
@@ -134,14 +134,14 @@ impl End {
         }
     }
 
-    /// What is known of the round trip, or else what is waited for at most.
+    /// The smoothed round trip, or else the retransmission timeout.
     // spec: LINK-10
     pub(super) fn round_trip(&self) -> u64 {
         self.rtt.smoothed().unwrap_or_else(|| self.rtt.timeout())
     }
 
-    /// Says what has not been said, though there would be time: the owner is about to sleep.
-    /// Whether that was anything.
+    /// Sends acknowledgements that could still wait, because the owner is about to sleep. Returns
+    /// whether there were any.
     // spec: LINK-13
     pub fn flush_acks(&mut self, now: u64, fx: &mut impl EndEffects) -> bool {
         let has_news = self.lanes.iter().any(|lane| lane.inward.ack_due(0).is_some());
@@ -213,7 +213,7 @@ impl End {
         }
     }
 
-    /// Sends what is to transmit_chosen how long a frame may be.
+    /// Sends the probes that find out how long a frame may be.
     // spec: MTU-3, MTU-5, MTU-6
     #[inline]
     pub(super) fn send_length_probes(&mut self, now: u64, fx: &mut impl EndEffects) {
@@ -239,8 +239,8 @@ impl End {
         self.on_limit_lowered(now);
     }
 
-    /// What is under way and too long is lost, which says nothing of how much a path carries: it
-    /// goes again in pieces.
+    /// Frames under way that are too long are lost, which says nothing of how much a path carries.
+    /// They go again in pieces.
     // spec: MTU-7
     fn on_limit_lowered(&mut self, now: u64) {
         while let Some(path) = self.lengths.take_lowered() {
@@ -285,7 +285,7 @@ impl End {
         self.lengths.asks_host()
     }
 
-    /// The host takes a frame of so many bytes for this path, as far as it knows.
+    /// The host takes a frame of `most` bytes for this path, as far as it knows.
     // spec: MTU-1, MTU-3
     pub fn on_host_limit(&mut self, path: u8, most: u16, now: u64) {
         self.lengths.on_host_limit(path, most, now);
@@ -319,7 +319,7 @@ impl End {
         fx.transmit(&Header { kind, flags, seq, ..header });
     }
 
-    /// What every frame says of the other direction.
+    /// The header of a frame: it acknowledges the other direction.
     // spec: LINK-13
     pub(super) fn header(&mut self, path: u8, now: u64) -> Header {
         let round_trip = self.round_trip();

@@ -1,7 +1,7 @@
 //! Services for libraries built over this crate, which live in the process of their program.
 //!
-//! Bells, threads that handle no signal, descriptors apart from the standard streams, state of
-//! their own for forked children, values that a thread of the library uses while the program is
+//! Bells, threads that handle no signal, and descriptors apart from the standard streams. State of
+//! their own for forked children. Values that a thread of the library uses while the program is
 //! outside, and large arrays made without the stack.
 
 /// Resets the locks and the process-wide state in forked children. Opening a port or an endpoint

@@ -7,7 +7,7 @@ const CANDIDATES: &[Method] = Use::Receive.methods();
 /// Rounds of a size class, by each method alternately, before the first decision.
 const FIRST: u32 = 8;
 /// After this number of rounds of a class, the slower method is tried again, for enough rounds to
-/// change its median: the placement of processes and the load may have changed.
+/// change its median. The placement of processes and the load may have changed.
 const AGAIN: u32 = 256;
 const CHANCES: u32 = 3;
 /// The greatest number of messages in a round.

@@ -298,8 +298,8 @@ fn malformed_rma_records_end_the_connection() {
         let read = RmaRecord::Read { key, address, id, len: 8 };
         it.touch([&last, &read][index], &[0; 129][..[129, 1][index]]);
     });
-    let update = |op, number, count, tells| {
-        let what = Calculation { op, number, count, tells };
+    let update = |op, number, count, fetches| {
+        let what = Calculation { op, number, count, fetches };
         RmaRecord::Update { key, address, id, what, data }
     };
     let sum = |count| update(Combine::Sum, Number::U64, count, true);
@@ -360,7 +360,7 @@ fn guessed_keys_are_refused_and_change_no_memory() {
         it.touch(&RmaRecord::Read { key, address, id: 2, len: 8 }, &[]);
         it.touch(&RmaRecord::Read { key, address, id: 3, len: 1 << 40 }, &[]);
         let (op, number) = (Combine::Sum, Number::U64);
-        let what = Calculation { op, number, count: 1, tells: true };
+        let what = Calculation { op, number, count: 1, fetches: true };
         it.touch(&RmaRecord::Update { key, address, id: 4, what, data }, &[1]);
         let got = refusals(&mut it, line, 4);
         assert_eq!(got, [1, 2, 3, 4].map(|id| [id, why]), "{key:#x} {address:#x}");

@@ -51,8 +51,8 @@ fn any_touch(random: &mut Random) -> RmaRecord {
         3 => RmaRecord::Read { key, address, id: a, len: b },
         _ => {
             let (op, number) = (random.pick(&Combine::ALL), random.pick(&Number::ALL));
-            let (count, tells) = (random.below(4) as u16, random.below(2) == 0);
-            let what = Calculation { op, number, count, tells };
+            let (count, fetches) = (random.below(4) as u16, random.below(2) == 0);
+            let what = Calculation { op, number, count, fetches };
             RmaRecord::Update { key, address, id: a, what, data }
         }
     }

@@ -32,7 +32,7 @@ pub struct Calculation {
     /// How many.
     pub count: u16,
     /// Whether it tells what was there before.
-    pub tells: bool,
+    pub fetches: bool,
 }
 
 /// What a record says. Everything in it is a claim.
@@ -111,7 +111,7 @@ const UPDATE: u32 = 13;
 
 const CODE_MASK: u32 = 0xf;
 const WITH_DATA: u32 = 1 << 5;
-const TELLS: u32 = 1 << 6;
+const FETCHES: u32 = 1 << 6;
 
 impl Calculation {
     /// The most numbers that one update has: operands and comparands travel in one record, and what
@@ -122,9 +122,9 @@ impl Calculation {
 
     /// Whether there is such a one.
     pub const fn is_sound(&self) -> bool {
-        let Self { op, number, count, tells } = *self;
+        let Self { op, number, count, fetches } = *self;
         op.is_defined(number)
-            && (tells || op.has_operand())
+            && (fetches || op.has_operand())
             && count as usize <= Self::count_max(op, number)
     }
 
@@ -151,7 +151,7 @@ impl Calculation {
     /// What its initiator must be allowed to do.
     pub const fn rights(&self) -> Rights {
         let writes = if self.op.has_operand() { Rights::WRITE } else { Rights::empty() };
-        writes.union(if self.tells { Rights::READ } else { Rights::empty() })
+        writes.union(if self.fetches { Rights::READ } else { Rights::empty() })
     }
 
     const fn word(&self) -> u64 {
@@ -159,11 +159,11 @@ impl Calculation {
         op.code() as u64 | (number.code() as u64) << 8 | (count as u64) << 16
     }
 
-    const fn of_word(word: u64, tells: bool) -> Option<Self> {
+    const fn of_word(word: u64, fetches: bool) -> Option<Self> {
         let (op, number) = (Combine::from_code(word as u8), Number::from_code((word >> 8) as u8));
         match (op, number) {
             (Some(op), Some(number)) if word >> 32 == 0 => {
-                let read = Self { op, number, count: (word >> 16) as u16, tells };
+                let read = Self { op, number, count: (word >> 16) as u16, fetches };
                 if read.is_sound() { Some(read) } else { None }
             }
             _ => None,
@@ -206,8 +206,8 @@ impl RmaRecord {
             Self::Read { key, address, id, len } => (READ, [key, address, id, len, 0, 0], 4),
             Self::Update { key, address, id, what, data } => {
                 let (bit, last, words) = optional(data);
-                let tells = if what.tells { TELLS } else { 0 };
-                (UPDATE | bit | tells, [key, address, id, what.word(), last, 0], words)
+                let fetches = if what.fetches { FETCHES } else { 0 };
+                (UPDATE | bit | fetches, [key, address, id, what.word(), last, 0], words)
             }
         }
     }
@@ -236,10 +236,10 @@ impl RmaRecord {
             }
             WRITE_PART_HERE => (Self::WritePartHere { key, address, len: c, before: d }, 4, 0),
             READ => (Self::Read { key, address, id: c, len: d }, 4, 0),
-            UPDATE => match Calculation::of_word(d, tag & TELLS != 0) {
+            UPDATE => match Calculation::of_word(d, tag & FETCHES != 0) {
                 Some(what) => {
                     let update = Self::Update { key, address, id: c, what, data };
-                    (update, words, WITH_DATA | TELLS)
+                    (update, words, WITH_DATA | FETCHES)
                 }
                 None => return Err(Malformed),
             },

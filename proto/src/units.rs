@@ -38,7 +38,7 @@ pub struct Claim {
 /// What a remote says it wants to touch of a window: worth nothing until
 /// [`crate::xlate::memory_regions::MemoryRegions`] accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowClaim {
+pub struct RmaClaim {
     /// The window's key.
     pub key: u64,
     /// First byte, as the window's owner calls it.

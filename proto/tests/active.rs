@@ -1,6 +1,6 @@
 //! Long messages against a model of their landing, and records against anything.
 use ayre_proto::active::long::{
-    Inward, LANDING_MIN, Message, Outward, Piece, Taken, Way, cause_to_drop, is_landing,
+    LANDING_MIN, LongReceiver, LongSender, Message, Piece, Taken, Way, cause_to_drop, is_landing,
 };
 use ayre_proto::active::record::{DropCause, Pulled, Record};
 use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 /// A sender and a receiver, the landing between them, and what is under way.
 struct Pair {
-    out: Outward,
-    inward: Inward,
+    out: LongSender,
+    inward: LongReceiver,
     landing: Vec<u8>,
     /// Records that have not been heard, with the id, the length of the message and of its piece.
     records: VecDeque<(u32, Vec<u8>)>,
@@ -91,8 +91,8 @@ const ID: u32 = 300;
 impl Pair {
     fn new(bytes: u64) -> Self {
         Self {
-            out: Outward::default(),
-            inward: Inward::default(),
+            out: LongSender::default(),
+            inward: LongReceiver::default(),
             landing: vec![0; bytes as usize],
             records: VecDeque::new(),
             address: None,
@@ -211,7 +211,7 @@ proptest! {
     // spec: AM-15, AM-13, INJ-7
     #[test]
     fn receivers_refuse_bad_records(words in vec((0..6_u8, any::<u64>(), 0..9000_u64), 1..80)) {
-        let mut inward = Inward::default();
+        let mut inward = LongReceiver::default();
         let (mut left, mut taken, mut is_made, mut is_wanted) = (0_u64, 0_u64, false, false);
         let mut answer = None;
         for (what, wild, tame) in words {
@@ -440,7 +440,7 @@ fn a_receiver_that_prefers_the_landing_is_tried_again_rarely() {
 // spec: AM-9
 #[test]
 fn a_hold_is_reported_until_it_is_released() {
-    let mut out = Outward::default();
+    let mut out = LongSender::default();
     assert!(!out.is_held());
     out.hold(true);
     assert!(out.is_held());

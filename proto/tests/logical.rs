@@ -4,8 +4,8 @@ mod dice;
 
 use ayre_proto::lane::Malformed;
 use ayre_proto::logical::{
-    BACK, Back, CHANNEL, Due, Head, Inward, Outward, PART_MAX, SHARE, SHORT_MAX, Start, Turns,
-    WINDOW,
+    BACK, Back, CHANNEL, ChannelReceiver, ChannelSender, Due, Head, PART_MAX, SHARE, SHORT_MAX,
+    Start, Turns, WINDOW,
 };
 use dice::{Dice, seeds};
 use std::collections::{HashMap, VecDeque};
@@ -26,11 +26,11 @@ enum Packet {
 
 /// Two ends, what is between them, and what has been run.
 struct Pair {
-    outward: Outward,
+    outward: ChannelSender,
     queues: HashMap<u8, VecDeque<Sent>>,
     pipe: VecDeque<Packet>,
     pipe_max: usize,
-    inward: Inward,
+    inward: ChannelReceiver,
     coming: HashMap<u8, Sent>,
     arrived: HashMap<u8, VecDeque<(Sent, Due)>>,
     ran: HashMap<u8, Vec<u64>>,
@@ -40,11 +40,11 @@ struct Pair {
 impl Pair {
     fn new(pipe_max: usize, longest: u64) -> Self {
         Self {
-            outward: Outward::new(),
+            outward: ChannelSender::new(),
             queues: HashMap::new(),
             pipe: VecDeque::new(),
             pipe_max,
-            inward: Inward::new(longest),
+            inward: ChannelReceiver::new(longest),
             coming: HashMap::new(),
             arrived: HashMap::new(),
             ran: HashMap::new(),
@@ -347,7 +347,7 @@ fn rings_are_lists() {
 #[test]
 fn forged_channel_records_are_malformed() {
     let short = SHORT_MAX as u64;
-    let mut inward = Inward::new(1 << 20);
+    let mut inward = ChannelReceiver::new(1 << 20);
     assert_eq!(inward.on_short(0, 8), Err(Malformed), "no channel");
     assert_eq!(inward.on_short(1, short + 1), Err(Malformed), "not short");
     assert_eq!(inward.on_part(1, 8), Err(Malformed), "of no message");
@@ -358,7 +358,7 @@ fn forged_channel_records_are_malformed() {
     assert_eq!(inward.on_part(1, short + 2), Err(Malformed), "longer than what is left");
     assert_eq!(inward.on_part(1, 0), Err(Malformed), "empty");
     inward.on_short(2, 8).expect("another channel");
-    let mut inward = Inward::new(1 << 20);
+    let mut inward = ChannelReceiver::new(1 << 20);
     let all = (0..WINDOW / 64).map(|_| inward.on_short(7, 0)).collect::<Result<Vec<_>, _>>();
     let all = all.expect("within the window");
     assert_eq!(inward.on_short(7, 0), Err(Malformed), "beyond the window");
@@ -366,7 +366,7 @@ fn forged_channel_records_are_malformed() {
     assert_eq!(inward.on_short(7, 0), Err(Malformed), "beyond what it was told of");
     assert_eq!(inward.due(7), None, "nothing was run");
 
-    let mut outward = Outward::new();
+    let mut outward = ChannelSender::new();
     assert!(outward.send_at_once(3, 100));
     assert_eq!(outward.on_back(3, 101), Err(Malformed), "more than was sent");
     outward.on_back(3, 64).expect("a part of it");

@@ -15,19 +15,19 @@ fn word() -> impl Strategy<Value = u64> {
 fn calculation() -> impl Strategy<Value = Calculation> {
     let of = (select(&Combine::ALL[..]), select(&Number::ALL[..]), any::<bool>());
     let sound = of.prop_filter("defined", |(op, number, _)| op.is_defined(*number));
-    sound.prop_flat_map(|(op, number, tells)| {
-        let tells = tells || !op.has_operand();
+    sound.prop_flat_map(|(op, number, fetches)| {
+        let fetches = fetches || !op.has_operand();
         (0..=Calculation::count_max(op, number) as u16).prop_map(move |count| Calculation {
             op,
             number,
             count,
-            tells,
+            fetches,
         })
     })
 }
 
 /// A record, and how many bytes may follow.
-fn touch() -> impl Strategy<Value = (RmaRecord, usize)> {
+fn record() -> impl Strategy<Value = (RmaRecord, usize)> {
     let data = || prop::option::of(word());
     let three = || (word(), word(), word());
     let part = || (1..1_u64 << 62, 0..1_u64 << 62);
@@ -91,9 +91,9 @@ fn may_follow(tag: u32, [_, _, c, d, e, _]: [u64; RMA_WORDS], bytes: usize) -> b
 proptest! {
     // spec: ENV-1
     #[test]
-    fn an_encoded_record_is_parsed_back_equal((touch, bytes) in touch()) {
-        let (tag, head, words) = touch.encode();
-        prop_assert_eq!(RmaRecord::parse(tag, head, words * 8 + bytes), Ok((touch, words)));
+    fn an_encoded_record_is_parsed_back_equal((record, bytes) in record()) {
+        let (tag, head, words) = record.encode();
+        prop_assert_eq!(RmaRecord::parse(tag, head, words * 8 + bytes), Ok((record, words)));
         prop_assert!(RmaRecord::is_one(tag));
         prop_assert!(head[words..].iter().all(|word| *word == 0), "what does not travel is 0");
         let [a, b, c, d, e, _] = head;
@@ -119,10 +119,10 @@ proptest! {
         });
         let parsed = RmaRecord::parse(tag, head, len);
         prop_assert_eq!(parsed.is_ok(), is_sound, "{:?}", parsed);
-        if let Ok((touch, words)) = parsed {
-            let (again, rest, count) = touch.encode();
+        if let Ok((record, words)) = parsed {
+            let (again, rest, count) = record.encode();
             prop_assert_eq!((again, count), (tag, words));
-            prop_assert_eq!(RmaRecord::parse(again, rest, len), Ok((touch, words)));
+            prop_assert_eq!(RmaRecord::parse(again, rest, len), Ok((record, words)));
         }
     }
 }
@@ -131,11 +131,11 @@ proptest! {
 #[test]
 fn a_tag_denotes_a_message_or_an_rma_operation() {
     for tag in 0..16 {
-        let is_touch = (9..14).contains(&tag);
-        assert_eq!(RmaRecord::is_one(tag), is_touch);
+        let is_rma = (9..14).contains(&tag);
+        assert_eq!(RmaRecord::is_one(tag), is_rma);
         for len in (0..64).step_by(8) {
             let message = Record::parse(tag, [1; ENVELOPE_WORDS], len);
-            assert!(message.is_err() || !is_touch, "{tag}");
+            assert!(message.is_err() || !is_rma, "{tag}");
         }
     }
 }
@@ -145,7 +145,7 @@ fn a_tag_denotes_a_message_or_an_rma_operation() {
 fn an_atomic_update_needs_the_rights_of_its_operation() {
     for op in Combine::ALL {
         let number = Number::U64;
-        let of = |tells| Calculation { op, number, count: 3, tells };
+        let of = |fetches| Calculation { op, number, count: 3, fetches };
         let writes = if op == Combine::Read { Rights::empty() } else { Rights::WRITE };
         assert_eq!((of(false).rights(), of(true).rights()), (writes, writes | Rights::READ));
         assert_eq!(of(false).is_sound(), op != Combine::Read, "what does nothing");

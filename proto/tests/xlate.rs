@@ -4,7 +4,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ayre_proto::fault::Fault;
-use ayre_proto::units::{Claim, Key, PeerId, Rights, WindowClaim};
+use ayre_proto::units::{Claim, Key, PeerId, Rights, RmaClaim};
 use ayre_proto::xlate::memory_regions::{ExposeError, Exposure, MEMORY_REGIONS_MAX, MemoryRegions};
 use ayre_proto::xlate::{Cover, Table};
 use common::word;
@@ -250,7 +250,7 @@ fn window_steps() -> impl Strategy<Value = Vec<WindowStep>> {
 }
 
 /// What a claim must come to, in numbers that do not wrap.
-fn expected(open: Option<&(Exposure, usize)>, claim: &WindowClaim) -> Result<(usize, u64), Fault> {
+fn expected(open: Option<&(Exposure, usize)>, claim: &RmaClaim) -> Result<(usize, u64), Fault> {
     let (seen, memory) = open.ok_or(Fault::UnknownKey)?;
     if !seen.rights.contains(claim.rights) {
         return Err(Fault::Rights);
@@ -284,7 +284,7 @@ proptest! {
                 }
                 WindowStep::RmaRecord { key, shift, len, rights } => {
                     let base = open.get(&key).map_or(0, |(seen, _)| seen.base);
-                    let claim = WindowClaim { key, address: base.wrapping_add(shift), len, rights };
+                    let claim = RmaClaim { key, address: base.wrapping_add(shift), len, rights };
                     let found = windows.translate(&claim).map(|(memory, at)| (*memory, at));
                     prop_assert_eq!(found, expected(open.get(&key), &claim));
                 }

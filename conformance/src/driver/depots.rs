@@ -41,8 +41,8 @@ fn held(words: &str) -> HeldMessage {
     let mut words = Words::of(words);
     let cause = Fault::from_code(words.number());
     let (form, operand, mask) = (words.form(), words.number(), Mask(words.number()));
-    let (len, brings, asks) = (words.number(), words.flag(), words.flag());
-    let message = DepositMessage { form, operand, mask, len, brings, asks };
+    let (len, brings, is_answered) = (words.number(), words.flag(), words.flag());
+    let message = DepositMessage { form, operand, mask, len, brings, is_answered };
     HeldMessage { cause, message, tag: words.number(), value: words.number(), data: words.bytes() }
 }
 

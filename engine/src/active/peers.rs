@@ -4,7 +4,7 @@ use crate::mem::region::{Region, RemoteRegion};
 use crate::port::capability::Grant;
 use crate::tuning::{Chosen, Share};
 use aligned_vec::{AVec, ConstAlign};
-use ayre_proto::active::long::{Inward, Outward};
+use ayre_proto::active::long::{LongReceiver, LongSender};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -34,10 +34,10 @@ pub(crate) struct Peer {
     /// The program waits for room for a message without a channel.
     pub(super) is_wanted: bool,
     /// Long messages to the peer, and its landing for them, once that is open.
-    pub(crate) outward: Outward,
+    pub(crate) outward: LongSender,
     pub(crate) there: Option<Box<RemoteRegion>>,
     /// Long messages of the peer, and the landing for them.
-    pub(super) inward: Inward,
+    pub(super) inward: LongReceiver,
     pub(super) landing: Option<Landing>,
     /// The long message under way, and how its way was chosen.
     pub(super) coming: Coming,

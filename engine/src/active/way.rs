@@ -7,7 +7,7 @@ use crate::port::Port;
 use crate::port::options::PostOptions;
 use crate::settings::choice::Mode;
 use crate::tuning::{Method, Use};
-use ayre_proto::active::long::{Message, Outward, UNASKED_MAX, Way};
+use ayre_proto::active::long::{LongSender, Message, UNASKED_MAX, Way};
 use ayre_proto::active::record::Record;
 use ayre_proto::units::PeerId;
 
@@ -27,7 +27,7 @@ pub(crate) fn way_to<'a>(
     port: &'a mut Port,
     peers: &'a mut [Peer],
     to: PeerId,
-) -> (&'a mut Outward, WayTo<'a>) {
+) -> (&'a mut LongSender, WayTo<'a>) {
     let Peer { outward, there, .. } = &mut peers[to.index()];
     (outward, WayTo { port, to, there })
 }

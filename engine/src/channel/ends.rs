@@ -3,7 +3,7 @@ use super::calls::ChannelOptions;
 use crate::active::outgoing::Outgoing;
 use ayre_proto::active::ARGUMENTS_MAX;
 use ayre_proto::active::record::DropCause;
-use ayre_proto::logical::{Inward, Outward};
+use ayre_proto::logical::{ChannelReceiver, ChannelSender};
 use ayre_proto::units::PeerId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,10 +24,10 @@ pub(crate) struct Logical {
 /// The sending and the receiving ends here of the channels with a peer.
 #[derive(Debug)]
 pub(super) struct Ends {
-    pub(super) outward: Outward,
+    pub(super) outward: ChannelSender,
     /// By channel number.
     queues: Vec<Queue>,
-    pub(super) inward: Inward,
+    pub(super) inward: ChannelReceiver,
     pub(super) coming: BTreeMap<u8, Coming>,
     /// Channels whose returned credit the peer is to be told.
     pub(super) dues: Vec<u8>,
@@ -132,14 +132,14 @@ impl Logical {
 
 impl Ends {
     fn new(options: &BTreeMap<u8, ChannelOptions>, longest: usize, serial: u32) -> Self {
-        let mut outward = Outward::new();
+        let mut outward = ChannelSender::new();
         for (number, options) in options {
             outward.set(*number, options.priority, options.weight);
         }
         Self {
             outward,
             queues: Vec::new(),
-            inward: Inward::new((longest + 8 * ARGUMENTS_MAX) as u64),
+            inward: ChannelReceiver::new((longest + 8 * ARGUMENTS_MAX) as u64),
             coming: BTreeMap::new(),
             dues: Vec::new(),
             serial,

@@ -71,14 +71,19 @@ impl<'a> Deposit<'a> {
     pub(super) fn reply(&self, len: usize) -> Result<DepositMessage, Fault> {
         let Self { form, operand, mask, .. } = *self;
         let brings = len > 0;
-        let message = DepositMessage { form, operand, mask, len: len as u16, brings, asks: false };
+        let message =
+            DepositMessage { form, operand, mask, len: len as u16, brings, is_answered: false };
         message.check()?;
         Ok(message)
     }
 
     /// The message in the form in which it travels; it asks for `wanted` bytes.
     #[inline(always)]
-    pub(super) fn message(&self, wanted: usize, asks: bool) -> Result<DepositMessage, Fault> {
+    pub(super) fn message(
+        &self,
+        wanted: usize,
+        is_answered: bool,
+    ) -> Result<DepositMessage, Fault> {
         let Self { form, operand, mask, data } = *self;
         if !data.is_empty() && wanted > 0 {
             return Err(Fault::Malformed);
@@ -88,7 +93,7 @@ impl<'a> Deposit<'a> {
         if len > DATA_MAX {
             return Err(Fault::TooLong);
         }
-        let message = DepositMessage { form, operand, mask, len: len as u16, brings, asks };
+        let message = DepositMessage { form, operand, mask, len: len as u16, brings, is_answered };
         message.check()?;
         debug_assert!(!brings || usize::from(message.len) == data.len(), "it brings all of it");
         Ok(message)

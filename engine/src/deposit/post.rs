@@ -156,7 +156,7 @@ impl Port {
             mask: Mask::ALL,
             len: 0,
             brings: false,
-            asks: true,
+            is_answered: true,
         };
         let ended = {
             let answers = Answers::Call(&mut []);

@@ -78,7 +78,7 @@ impl Port {
         }
         let message = deposit.reply(len)?;
         debug_assert_eq!(usize::from(message.len), len, "it waits for as many bytes as it wants");
-        debug_assert!(!message.asks, "a reply is not answered");
+        debug_assert!(!message.is_answered, "a reply is not answered");
         let depot = Arc::clone(inlet.depot().memory());
         let Some(inside) = depot.enter(Holder::OWNER) else {
             return Err(self.busy(Busy::DepotLocked));

@@ -2,7 +2,7 @@
 use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Span;
-use ayre_proto::units::{Rights, WindowClaim};
+use ayre_proto::units::{Rights, RmaClaim};
 use ayre_proto::xlate::memory_regions::{self, Exposure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -87,7 +87,7 @@ impl MemoryRegions {
     #[inline(always)]
     pub(super) fn perform<T>(
         &self,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         what: impl FnOnce(&Exposed, u64) -> T,
     ) -> Result<T, Fault> {
         let sets = self.lock();
@@ -105,8 +105,8 @@ impl MemoryRegions {
 mod tests {
     use super::*;
 
-    fn claim(key: u64) -> WindowClaim {
-        WindowClaim { key, address: 0, len: 1, rights: Rights::WRITE }
+    fn claim(key: u64) -> RmaClaim {
+        RmaClaim { key, address: 0, len: 1, rights: Rights::WRITE }
     }
 
     fn open(windows: &MemoryRegions, key: u64) {

@@ -16,7 +16,7 @@ use ayre_proto::endpoint::{Choice, Memory, Ways};
 use ayre_proto::envelope::ENVELOPE_WORDS;
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::units::{PeerId, WindowClaim};
+use ayre_proto::units::{PeerId, RmaClaim};
 
 impl Memory for Spans {
     #[inline(always)]
@@ -64,7 +64,7 @@ impl Around<'_> {
     #[inline(always)]
     fn perform<T>(
         &self,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         what: impl FnOnce(&Exposed, u64) -> T,
     ) -> Result<T, Fault> {
         self.windows.as_ref().ok_or(Fault::UnknownKey)?.perform(claim, what)
@@ -234,12 +234,12 @@ impl Ways for Around<'_> {
         peer.is_some_and(|peer| self.port.is_alive(peer))
     }
 
-    fn check_claim(&mut self, claim: &WindowClaim) -> Result<(), Fault> {
+    fn check_claim(&mut self, claim: &RmaClaim) -> Result<(), Fault> {
         self.perform(claim, |_, _| ())
     }
 
     #[inline(always)]
-    fn write_window(&mut self, claim: &WindowClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_window(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
         self.perform(claim, |memory, start| {
             debug_assert!(at + bytes.len() as u64 <= claim.len, "of what is claimed");
             memory.write(start + at, bytes);
@@ -247,7 +247,7 @@ impl Ways for Around<'_> {
     }
 
     #[inline(always)]
-    fn read_window(&mut self, claim: &WindowClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_window(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.perform(claim, |memory, start| {
             debug_assert!(at + into.len() as u64 <= claim.len, "of what is claimed");
             memory.read(start + at, into);
@@ -258,7 +258,7 @@ impl Ways for Around<'_> {
         &mut self,
         of: RemoteId,
         (place, len): (u64, usize),
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<(), Fault> {
         let windows = self.windows.as_ref().ok_or(Fault::UnknownKey)?;
@@ -279,7 +279,7 @@ impl Ways for Around<'_> {
         &mut self,
         to: RemoteId,
         len: usize,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<Option<u64>, Fault> {
         let windows = self.windows.as_ref().ok_or(Fault::UnknownKey)?;
@@ -293,7 +293,7 @@ impl Ways for Around<'_> {
     #[inline(always)]
     fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         mut place: A,
         make: impl FnOnce(&mut [u8]),
     ) -> Result<A, Fault> {

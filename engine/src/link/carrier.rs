@@ -17,7 +17,7 @@ use crate::target::{Responder, lock};
 use ayre_proto::command::Words;
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::node::carrier::Perform;
-use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
+use ayre_proto::node::carrier::lanes::{Lanes, NoRoom, Offer, OfferKind, RxLane, TxLane};
 use ayre_proto::node::target::Exchange;
 use ayre_proto::units::PeerId;
 use rustix::fd::AsFd;
@@ -98,58 +98,58 @@ impl FarSide {
         &self.mail
     }
 
-    fn source(&self, lane: Outward) -> &LaneReceiver {
+    fn source(&self, lane: TxLane) -> &LaneReceiver {
         match lane {
-            Outward::Messages => &self.messages,
-            Outward::Queue(number) => &self.feeds[number],
+            TxLane::Messages => &self.messages,
+            TxLane::Queue(number) => &self.feeds[number],
         }
     }
 
-    fn source_mut(&mut self, lane: Outward) -> &mut LaneReceiver {
+    fn source_mut(&mut self, lane: TxLane) -> &mut LaneReceiver {
         match lane {
-            Outward::Messages => &mut self.messages,
-            Outward::Queue(number) => &mut self.feeds[number],
+            TxLane::Messages => &mut self.messages,
+            TxLane::Queue(number) => &mut self.feeds[number],
         }
     }
 }
 
 impl Lanes for FarSide {
     #[inline]
-    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
+    fn head(&self, lane: TxLane) -> Option<Result<Status, Malformed>> {
         self.source(lane).peek()
     }
 
     #[inline]
-    fn copy(&self, lane: Outward, into: &mut [u8]) {
+    fn copy(&self, lane: TxLane, into: &mut [u8]) {
         self.source(lane).copy(0, into);
     }
 
     #[inline]
-    fn pass(&mut self, lane: Outward, status: &Status) {
+    fn pass(&mut self, lane: TxLane, status: &Status) {
         self.source_mut(lane).pass(status);
     }
 
     #[inline]
-    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
+    fn give_back(&mut self, lane: TxLane, consumed: u32) -> Result<(), Malformed> {
         self.source_mut(lane).give_back(consumed)
     }
 
     #[inline]
-    fn publish(&mut self, lane: Inward, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom> {
+    fn publish(&mut self, lane: RxLane, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom> {
         let lane = match lane {
-            Inward::Messages => &mut self.to_messages,
-            Inward::Responses => &mut self.to_responses,
-            Inward::Queue(number) => &mut self.sinks[number],
+            RxLane::Messages => &mut self.to_messages,
+            RxLane::Responses => &mut self.to_responses,
+            RxLane::Queue(number) => &mut self.sinks[number],
         };
         lane.push(head, [], bytes).map_err(|_| NoRoom)
     }
 
     #[inline]
-    fn given_back(&self, lane: Inward) -> u32 {
+    fn given_back(&self, lane: RxLane) -> u32 {
         let lane = match lane {
-            Inward::Messages => &self.to_messages,
-            Inward::Responses => &self.to_responses,
-            Inward::Queue(number) => &self.sinks[number],
+            RxLane::Messages => &self.to_messages,
+            RxLane::Responses => &self.to_responses,
+            RxLane::Queue(number) => &self.sinks[number],
         };
         lane.given_back()
     }

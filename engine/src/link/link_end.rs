@@ -22,10 +22,10 @@ use ayre_proto::link::frame::{Channel, Full, HEADER_BYTES, Header};
 use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::open::FRAME_LEAST;
-use ayre_proto::node::ask::Ask;
 use ayre_proto::node::carrier::channel_of;
 use ayre_proto::node::carrier::frames::Frame;
-use ayre_proto::node::linked::{Around, Linked, Network, Transmit};
+use ayre_proto::node::command_record::CommandRecord;
+use ayre_proto::node::linked::{Linked, Network, StepContext, Transmit};
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl LinkEnd {
     /// frame.
     pub(crate) fn post(
         &mut self,
-        request: &impl Ask,
+        request: &impl CommandRecord,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         debug_assert!(data.0 <= self.record_max(), "what is longer is cut before");
@@ -243,7 +243,7 @@ impl LinkEnd {
     pub(crate) fn serve(&mut self, now: u64, outboxes: &mut [Outbox]) -> Result<bool, Malformed> {
         let Self { linked, lanes, performer, line, .. } = self;
         let network = &mut Sending { line, outboxes: &mut *outboxes };
-        let served = linked.serve(now, &mut Around { lanes, target: performer, network })?;
+        let served = linked.serve(now, &mut StepContext { lanes, target: performer, network })?;
         if served.was_due {
             self.seek(now, outboxes);
         }
@@ -295,7 +295,7 @@ impl LinkEnd {
         }
         let Self { linked, lanes, performer, line, .. } = self;
         let network = &mut Sending { line, outboxes };
-        let around = &mut Around { lanes, target: performer, network };
+        let around = &mut StepContext { lanes, target: performer, network };
         linked.on_payload(heard, (header, &frame[HEADER_BYTES..]), now, around)
     }
 

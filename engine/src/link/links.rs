@@ -34,7 +34,7 @@ use ayre_proto::link::frame::{Full, Header};
 use ayre_proto::link::half_open::{HalfOpenTable, Place};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::looks::Looks;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::units::PeerId;
 use foldhash::HashMap;
 use slots::Slots;
@@ -303,7 +303,7 @@ impl Links {
     pub(super) fn post(
         &mut self,
         peer: PeerId,
-        request: &impl Ask,
+        request: &impl CommandRecord,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         match self.open_mut(peer) {

@@ -63,7 +63,7 @@ use crate::peer::agreement::Agreement;
 use ayre_proto::link::frame::{Full, PATHS_MAX};
 use ayre_proto::link::open::Opening;
 use ayre_proto::link::receive::UNACKED_MAX;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
@@ -309,7 +309,7 @@ impl Wire {
     pub(crate) fn post(
         &mut self,
         peer: PeerId,
-        request: &impl Ask,
+        request: &impl CommandRecord,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         self.links.post(peer, request, data)

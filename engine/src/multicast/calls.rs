@@ -9,7 +9,7 @@ use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
 use crate::error::SetupError;
 use ayre_proto::active::{NAME_MAX, id_of};
-use ayre_proto::group::{Answer, Group, Guest, Member, Options, Refusal};
+use ayre_proto::group::{Answer, Group, Outsider, Member, Options, Refusal};
 use ayre_proto::units::PeerId;
 use std::fmt;
 
@@ -425,7 +425,7 @@ impl Outgoing {
     }
 
     fn send_as_guest(&mut self, id: u32, door: Member, content: &Content) {
-        let (me, mut guest) = (self.new_name(), Guest::new(door));
+        let (me, mut guest) = (self.new_name(), Outsider::new(door));
         if let Ok(message) = guest.ask(()) {
             self.say((me, door), &message.encode(id).0, Some(content));
         }

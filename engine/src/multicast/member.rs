@@ -5,7 +5,7 @@ use super::effects::MemberEffects;
 use super::names::{Names, is_nameless, port_of};
 use super::shared_log::{Reading, SharedLog};
 use crate::active::outgoing::{Outbound, Outgoing};
-use ayre_proto::group::{Answer, Group, Guest, Member, Options, View};
+use ayre_proto::group::{Answer, Group, Member, Options, Outsider, View};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ pub(super) struct GuestSend {
     pub(super) id: u32,
     pub(super) me: Member,
     pub(super) door: Member,
-    pub(super) guest: Guest,
+    pub(super) guest: Outsider,
     pub(super) answer: Option<Answer>,
 }
 

@@ -23,7 +23,7 @@ use super::remote::SharedWire;
 use crate::peer::agreement::Agreement;
 use crate::settings::choice::Mode;
 use crate::sync::AtomicBool;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::units::PeerId;
 use direct::Direct;
 use lanes::Lanes;
@@ -70,7 +70,7 @@ pub(crate) trait Device {
     }
 
     /// Passes a command on. There must be room for it.
-    fn push(&mut self, _ask: &impl Ask, _data: Piece<'_>) {
+    fn push(&mut self, _command: &impl CommandRecord, _data: Piece<'_>) {
         debug_assert!(false, "a device without room for commands gets none");
     }
 
@@ -137,8 +137,8 @@ macro_rules! devices {
             }
 
             #[inline]
-            fn push(&mut self, ask: &impl Ask, data: Piece<'_>) {
-                match self { $(Self::$name(device) => device.push(ask, data),)+ }
+            fn push(&mut self, command: &impl CommandRecord, data: Piece<'_>) {
+                match self { $(Self::$name(device) => device.push(command, data),)+ }
             }
 
             fn reach(&self) -> u64 {

@@ -24,7 +24,7 @@ use ayre_proto::deposit::message::Posted as Message;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status;
 use ayre_proto::limits::RECORD_MAX;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::node::initiator::Requests as _;
 use ayre_proto::node::initiator::{self, Begun, Bounds, Commands, Refused};
 use ayre_proto::segment::Shape;
@@ -105,7 +105,7 @@ impl Port {
         }
         let shape = Shape::contiguous(answers.len() as u64);
         let (reply, into) = match answers {
-            Answers::Call(into) => (None, message.message.asks.then_some(into)),
+            Answers::Call(into) => (None, message.message.is_answered.then_some(into)),
             Answers::Reply(expected) => {
                 let len = expected.reply.len();
                 (Some((expected, len)), None)
@@ -289,8 +289,8 @@ impl initiator::Requests for Way<'_> {
     }
 
     #[inline]
-    fn push(&mut self, ask: &impl Ask, data: (u64, usize)) {
-        self.device.push(ask, Piece::new(self.buffer, data, self.staging));
+    fn push(&mut self, command: &impl CommandRecord, data: (u64, usize)) {
+        self.device.push(command, Piece::new(self.buffer, data, self.staging));
     }
 
     fn reach(&self) -> u64 {

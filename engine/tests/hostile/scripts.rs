@@ -182,7 +182,7 @@ fn message(script: &mut Script<'_>, key: Key, epoch: u8) -> [u64; COMMAND_BYTES 
     };
     let (brings, operand) = (script.byte().is_multiple_of(2), script.number());
     let (len, mask) = (u16::from(script.byte() % 16), Mask(u64::MAX << (script.byte() % 2)));
-    let message = DepositMessage { form, operand, mask, len, brings, asks: !brings };
+    let message = DepositMessage { form, operand, mask, len, brings, is_answered: !brings };
     Posted { key, epoch, classes: Classes::empty(), tag: 7, value: 8, message }.encode()
 }
 

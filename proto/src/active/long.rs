@@ -2,7 +2,7 @@
 //! the receiver where the sender has them.
 //!
 //! ```text
-//!   Outward                                    Inward
+//!   LongSender                                    LongReceiver
 //!     want                      ------->         makes a landing and hands it over
 //!     waits                     <-------         landing
 //!     puts a piece; long, piece ------->         copies it out; the last one ends the message
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Both ends hold numbers: the bytes lie in the program's memory and in the landing.
-mod inward;
-mod outward;
+mod receiver;
+mod sender;
 
-pub use inward::{Inward, Taken, cause_to_drop};
-pub use outward::{Message, Outward, Way};
+pub use receiver::{LongReceiver, Taken, cause_to_drop};
+pub use sender::{LongSender, Message, Way};
 
 /// Bytes of the longest message that goes by the landing unasked, where nothing is said of it: to
 /// ask would take a good part of its time.

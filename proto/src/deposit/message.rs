@@ -111,7 +111,7 @@ pub struct DepositMessage {
     /// Whether it brings data.
     pub brings: bool,
     /// Whether its sender wants an answer although all went well.
-    pub asks: bool,
+    pub is_answered: bool,
 }
 
 impl DepositMessage {
@@ -120,7 +120,7 @@ impl DepositMessage {
     #[inline(always)]
     pub const fn check(&self) -> Result<(), Fault> {
         let wants = self.len > 0 && !self.brings || matches!(self.form, Form::Probe);
-        if !self.mask.suits(self.len as u64) || wants && !self.asks {
+        if !self.mask.suits(self.len as u64) || wants && !self.is_answered {
             return Err(Fault::Malformed);
         }
         if self.len as usize > DATA_MAX { Err(Fault::TooLong) } else { Ok(()) }
@@ -148,12 +148,12 @@ const CHECK: u32 = 24;
 const LENGTH: u32 = 48;
 const FORM: u32 = 59;
 const BRINGS: u32 = 61;
-const ASKS: u32 = 62;
+const ANSWERED: u32 = 62;
 
 impl Posted {
     /// The words that travel.
     pub const fn encode(&self) -> Words {
-        let DepositMessage { form, operand, mask, len, brings, asks } = self.message;
+        let DepositMessage { form, operand, mask, len, brings, is_answered } = self.message;
         let (code, fourth) = match form {
             Form::Carried(instruction) => (0, instruction.word()),
             Form::Pointer { entry, registers: [x, y, z] } => {
@@ -168,7 +168,7 @@ impl Posted {
             | (len as u64 & 0x7ff) << LENGTH
             | code << FORM
             | (brings as u64) << BRINGS
-            | (asks as u64) << ASKS;
+            | (is_answered as u64) << ANSWERED;
         let second = self.key.generation as u64 | (self.tag as u64) << 32;
         debug_assert!(len as usize <= DATA_MAX, "a message is no longer than its field");
         let words = [first, second, operand, self.value, fourth, mask.0];
@@ -207,7 +207,7 @@ impl Posted {
             _ => return Err(Fault::Malformed),
         };
         let (len, brings) = (first >> LENGTH & 0x7ff, first >> BRINGS & 1 == 1);
-        let asks = first >> ASKS & 1 == 1;
+        let is_answered = first >> ANSWERED & 1 == 1;
         let expected = if brings { len } else { 0 };
         if data != expected {
             return Err(Fault::Malformed);
@@ -224,7 +224,7 @@ impl Posted {
                 mask: Mask(fifth),
                 len: len as u16,
                 brings,
-                asks,
+                is_answered,
             },
         })
     }
@@ -274,5 +274,5 @@ impl Name {
 
 const _: () = assert!(DATA_MAX < 1 << 11, "a length has eleven bits");
 const _: () = assert!(LENGTH + 11 == FORM && FORM + 2 == BRINGS, "fields do not overlap");
-const _: () = assert!(BRINGS + 1 == ASKS && ASKS < u64::BITS, "nor do flags");
+const _: () = assert!(BRINGS + 1 == ANSWERED && ANSWERED < u64::BITS, "nor do flags");
 const _: () = assert!(SEQUENCE_MAX > 0, "a message goes through an instruction at least");

@@ -19,7 +19,7 @@ impl Reply {
     pub const fn new(posted: Posted, takes_value: bool) -> Self {
         let DepositMessage { brings, len, .. } = posted.message;
         assert!(brings || len == 0, "its data is the answer's");
-        assert!(!posted.message.asks, "a reply is not answered");
+        assert!(!posted.message.is_answered, "a reply is not answered");
         Self { posted, takes_value, is_revoked: false }
     }
 

@@ -55,10 +55,10 @@ impl<M: Memory> RmaUpdate<M> {
         let result_len = result.as_ref().map_or(0, M::len);
         let len = if op.has_operand() { operand.len() } else { result_len };
         let count = u16::try_from(len / number.size()).map_err(|_| Fault::TooLong)?;
-        let what = Calculation { op: *op, number: *number, count, tells: result.is_some() };
-        let is_sound = op.is_defined(*number) && (op.has_operand() || what.tells);
+        let what = Calculation { op: *op, number: *number, count, fetches: result.is_some() };
+        let is_sound = op.is_defined(*number) && (op.has_operand() || what.fetches);
         let lens = (operand.len(), compare.len(), result_len);
-        let told_len = if what.tells { what.len() } else { 0 };
+        let told_len = if what.fetches { what.len() } else { 0 };
         if !is_sound || lens != (what.operand_len(), what.comparand_len(), told_len) {
             return Err(Fault::Malformed);
         }

@@ -1,6 +1,6 @@
 //! What is under way of a remote that touches our windows.
 use crate::fault::Fault;
-use crate::units::WindowClaim;
+use crate::units::RmaClaim;
 use alloc::collections::VecDeque;
 
 /// What is kept of a remote's touching our windows.
@@ -15,7 +15,7 @@ pub(super) struct RmaTarget {
 /// A read, and how many bytes of it have gone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
-    pub(super) claim: WindowClaim,
+    pub(super) claim: RmaClaim,
     /// The reader's name of it.
     pub(super) id: u64,
     pub(super) gone: u64,
@@ -42,7 +42,7 @@ impl RmaTarget {
     }
 
     /// Bytes are to leave. Whether this is the only read.
-    pub(super) fn begin_read(&mut self, claim: WindowClaim, id: u64) -> bool {
+    pub(super) fn begin_read(&mut self, claim: RmaClaim, id: u64) -> bool {
         debug_assert!(claim.len > 0, "what has no bytes is answered at once");
         self.reads.push_back(Reading { claim, id, gone: 0 });
         self.reads.len() == 1

@@ -10,7 +10,7 @@ use crate::envelope::Record;
 use crate::fault::Fault;
 use crate::lane::Malformed;
 use crate::rma::{Calculation, RmaRecord};
-use crate::units::{Rights, WindowClaim};
+use crate::units::{Rights, RmaClaim};
 
 impl<M: Memory> Protocol<M> {
     /// The record at the head of a lane touches a window. All checks of the record come before any
@@ -29,7 +29,7 @@ impl<M: Memory> Protocol<M> {
             RmaRecord::WriteHere { key, address, id, before, data } => {
                 // A length that cannot be leaves any window.
                 let len = before.saturating_add(bytes);
-                let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
+                let claim = RmaClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, bytes, PartPlace::Lane(skip));
                 self.take_write(ways, (lane, source), &claim, part)?;
                 let done = self.peer_mut(source).toucher.end_write();
@@ -39,24 +39,24 @@ impl<M: Memory> Protocol<M> {
                 }
             }
             RmaRecord::WritePart { key, address, len, before, count, place } => {
-                let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
+                let claim = RmaClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, count, PartPlace::Ring(place));
                 self.take_write(ways, (lane, source), &claim, part)?;
             }
             RmaRecord::WritePartHere { key, address, len, before } => {
-                let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
+                let claim = RmaClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, bytes, PartPlace::Lane(skip));
                 self.take_write(ways, (lane, source), &claim, part)?;
             }
             RmaRecord::Read { key, address, id, len } => {
-                let claim = WindowClaim { key, address, len, rights: Rights::READ };
+                let claim = RmaClaim { key, address, len, rights: Rights::READ };
                 self.take_read(ways, source, (&claim, id), tell);
             }
             RmaRecord::Update { key, address, id, what, data } => {
                 let len = what.len() as u64;
-                let claim = WindowClaim { key, address, len, rights: what.rights() };
+                let claim = RmaClaim { key, address, len, rights: what.rights() };
                 let done = self.take_update(ways, (lane, source, skip), (&claim, id), &what);
-                let kind = if what.tells { RmaKind::Fetched } else { RmaKind::Updated };
+                let kind = if what.fetches { RmaKind::Fetched } else { RmaKind::Updated };
                 if done {
                     tell(touched((source, kind), &claim, data));
                 }
@@ -71,7 +71,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut W,
         (lane, source): (W::Lane, RemoteId),
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         (before, count, from): (u64, u64, PartPlace),
     ) -> Result<(), Malformed> {
         let len = count as usize;
@@ -106,7 +106,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut impl Ways<Memory = M>,
         source: RemoteId,
-        (claim, id): (&WindowClaim, u64),
+        (claim, id): (&RmaClaim, u64),
         tell: &mut impl FnMut(Completion),
     ) {
         if claim.len > SHORT_MAX as u64 {
@@ -134,7 +134,7 @@ impl<M: Memory> Protocol<M> {
         &mut self,
         ways: &mut W,
         (lane, source, skip): (W::Lane, RemoteId, usize),
-        (claim, id): (&WindowClaim, u64),
+        (claim, id): (&RmaClaim, u64),
         what: &Calculation,
     ) -> bool {
         let operand_len = what.operand_len() + what.comparand_len();
@@ -162,7 +162,7 @@ impl<M: Memory> Protocol<M> {
         what: &Calculation,
         old: &[u8],
     ) {
-        self.answer_with(ways, to, id, if what.tells { old } else { &[] });
+        self.answer_with(ways, to, id, if what.fetches { old } else { &[] });
     }
 
     fn answer(
@@ -228,7 +228,7 @@ impl<M: Memory> Protocol<M> {
     fn push_read_part(
         ways: &mut impl Ways<Memory = M>,
         to: RemoteId,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         (id, gone): (u64, u64),
     ) -> Result<Option<u64>, Fault> {
         let Some(lane) = ways.lane(to) else { return Ok(None) };
@@ -265,7 +265,7 @@ impl<M: Memory> Protocol<M> {
 #[inline(always)]
 fn update<A: AsMut<[u8]> + Clone + PartialEq>(
     ways: &mut impl Ways,
-    claim: &WindowClaim,
+    claim: &RmaClaim,
     what: &Calculation,
     (operands, place): (&[u8], A),
 ) -> Result<A, Fault> {
@@ -275,12 +275,8 @@ fn update<A: AsMut<[u8]> + Clone + PartialEq>(
 }
 
 // spec: ENV-31
-fn touched(
-    (source, kind): (RemoteId, RmaKind),
-    claim: &WindowClaim,
-    data: Option<u64>,
-) -> Completion {
-    let WindowClaim { key, len, .. } = *claim;
+fn touched((source, kind): (RemoteId, RmaKind), claim: &RmaClaim, data: Option<u64>) -> Completion {
+    let RmaClaim { key, len, .. } = *claim;
     let touched = RmaEvent { source, key, kind, len, data };
     Completion { context: 0, what: CompletionKind::RmaEvent(touched), result: Ok(()) }
 }

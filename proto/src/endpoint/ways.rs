@@ -2,7 +2,7 @@
 use super::RemoteId;
 use crate::fault::Fault;
 use crate::lane::Malformed;
-use crate::units::WindowClaim;
+use crate::units::RmaClaim;
 use alloc::vec::Vec;
 
 /// Memory of a program that one operation works on, in one range or several.
@@ -153,19 +153,19 @@ pub trait Ways {
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn check_claim(&mut self, claim: &WindowClaim) -> Result<(), Fault>;
+    fn check_claim(&mut self, claim: &RmaClaim) -> Result<(), Fault>;
 
     /// Copies bytes into a window, so many bytes behind the beginning of a claim.
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn write_window(&mut self, claim: &WindowClaim, at: u64, bytes: &[u8]) -> Result<(), Fault>;
+    fn write_window(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault>;
 
     /// Copies bytes out of a window, so many bytes behind the beginning of a claim.
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn read_window(&mut self, claim: &WindowClaim, at: u64, into: &mut [u8]) -> Result<(), Fault>;
+    fn read_window(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault>;
 
     /// Takes a piece, which can be, from the ring from a remote, and copies it into a window.
     ///
@@ -175,7 +175,7 @@ pub trait Ways {
         &mut self,
         of: RemoteId,
         piece: (u64, usize),
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<(), Fault>;
 
@@ -188,7 +188,7 @@ pub trait Ways {
         &mut self,
         to: RemoteId,
         len: usize,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<Option<u64>, Fault>;
 
@@ -199,7 +199,7 @@ pub trait Ways {
     /// What is wrong with the claim.
     fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         place: A,
         make: impl FnOnce(&mut [u8]),
     ) -> Result<A, Fault>;

@@ -11,7 +11,7 @@ impl<P: Clone> Group<P> {
     // spec: GRP-3
     pub(super) fn adopt(&mut self, ticket: u64, view: &View, effects: &mut impl Effects<P>) {
         assert!(ticket == self.log.have() + 1, "tickets have no gaps");
-        self.circle.adopt(view, |who| effects.is_dead(who));
+        self.roster.adopt(view, |who| effects.is_dead(who));
         self.branch = view.branch(self.me);
         (self.opened, self.listening) = (false, true);
         self.log.push(Item::View);
@@ -35,7 +35,7 @@ impl<P: Clone> Group<P> {
         if self.opened {
             return;
         }
-        if self.circle.view.members().all(|member| member != self.me) {
+        if self.roster.view.members().all(|member| member != self.me) {
             self.depart(effects);
             return;
         }
@@ -43,24 +43,24 @@ impl<P: Clone> Group<P> {
         self.opened = true;
         self.told = self.log.have();
         self.log.trim(self.told);
-        let seeker = self.circle.open(self.told);
+        let seeker = self.roster.open(self.told);
         self.ask_again(effects);
-        if self.circle.view.members().next() != self.circle.leader() {
+        if self.roster.view.members().next() != self.roster.leader() {
             // Who should order messages has died meanwhile.
             self.listening = false;
             self.confirm(effects);
         }
         if let Some(seeker) = seeker {
-            self.heed_seek(seeker, effects);
+            self.answer_seek(seeker, effects);
         }
     }
 
     /// This one is dead, or has gone. If it led, somebody else leads now, and is told what is here.
     // spec: GRP-15, GRP-16
     pub(super) fn lose(&mut self, who: Member, effects: &mut impl Effects<P>) {
-        let Some(at) = self.circle.find(who) else { return };
-        let led = self.circle.leader();
-        let (seat, note) = self.circle.seat(at);
+        let Some(at) = self.roster.find(who) else { return };
+        let led = self.roster.leader();
+        let (seat, note) = self.roster.seat(at);
         let leaves = seat.standing == Standing::Leaves;
         if note.dead {
             return;
@@ -70,7 +70,7 @@ impl<P: Clone> Group<P> {
             // One that leaves orders nothing in the view by which it leaves.
             self.listening &= leaves;
             self.confirm(effects);
-            if self.circle.leader() == Some(self.me) {
+            if self.roster.leader() == Some(self.me) {
                 self.seek(effects);
             }
         } else if self.change.orders {
@@ -80,7 +80,7 @@ impl<P: Clone> Group<P> {
 
     /// Tells who leads what is here.
     pub(super) fn confirm(&mut self, effects: &mut impl Effects<P>) {
-        if let Some(leader) = self.circle.leader().filter(|leader| *leader != self.me) {
+        if let Some(leader) = self.roster.leader().filter(|leader| *leader != self.me) {
             self.confirm_to(leader, effects);
         }
     }
@@ -95,16 +95,16 @@ impl<P: Clone> Group<P> {
     /// before who leads hears the same: this one does not heed the death of who has left.
     // spec: GRP-16
     pub(super) fn on_seek(&mut self, at: usize, effects: &mut impl Effects<P>) {
-        self.circle.seat(at).1.seeks = !self.opened;
+        self.roster.seat(at).1.seeks = !self.opened;
         if self.opened {
-            let from = self.circle.seat(at).0.member;
-            self.heed_seek(from, effects);
+            let from = self.roster.seat(at).0.member;
+            self.answer_seek(from, effects);
         }
     }
 
     /// It goes on listening: nothing is ordered in the view before who leads knows that it is open.
-    fn heed_seek(&mut self, from: Member, effects: &mut impl Effects<P>) {
-        let leader = self.circle.leader();
+    fn answer_seek(&mut self, from: Member, effects: &mut impl Effects<P>) {
+        let leader = self.roster.leader();
         if leader == Some(from) && self.confirmed != leader {
             self.confirm(effects);
         }
@@ -114,7 +114,7 @@ impl<P: Clone> Group<P> {
     /// led. Then it has told this one what it has, or has sought it.
     // spec: GRP-5, GRP-16
     fn tell_who_missed(&mut self, effects: &mut impl Effects<P>) {
-        for (seat, note) in self.circle.alive() {
+        for (seat, note) in self.roster.alive() {
             let waits = note.seeks || note.known.is_some();
             if seat.standing == Standing::Leaves && seat.member != self.me && waits {
                 effects.send(seat.member, Message::Out);
@@ -134,7 +134,7 @@ impl<P: Clone> Group<P> {
         if ticket <= self.log.have() {
             return Ok(false);
         }
-        let says = self.change.fetching.or_else(|| self.circle.leader());
+        let says = self.change.fetching.or_else(|| self.roster.leader());
         if says == Some(from) && is_next(self) { Ok(true) } else { Err(Malformed) }
     }
 
@@ -146,13 +146,13 @@ impl<P: Clone> Group<P> {
         view: u64,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        let current = self.circle.view.number();
+        let current = self.roster.view.number();
         if view < current {
             return Ok(());
         }
         // Where an heir leads, the view is open, and the word of who left has been overtaken.
-        let is_heir = !self.opened && self.circle.heir() == Some(from);
-        if self.circle.leader() != Some(from) && !is_heir {
+        let is_next_leader = !self.opened && self.roster.next_leader() == Some(from);
+        if self.roster.leader() != Some(from) && !is_next_leader {
             return Err(Malformed);
         }
         self.open_view(effects);
@@ -173,7 +173,7 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         let is_kept = after >= self.log.stable() && after <= self.log.have();
-        if self.circle.leader() != Some(from) || !is_kept {
+        if self.roster.leader() != Some(from) || !is_kept {
             return Err(Malformed);
         }
         self.send_log(from, after, effects);
@@ -211,7 +211,7 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         let is_next = |group: &Self| {
-            ticket == group.log.have() + 1 && view.follows(&group.circle.view, group.me)
+            ticket == group.log.have() + 1 && view.follows(&group.roster.view, group.me)
         };
         if !self.lacks(from, ticket, is_next)? {
             return Ok(());
@@ -230,8 +230,8 @@ impl<P: Clone> Group<P> {
         view: u64,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        let current = self.circle.view.number();
-        let leads = self.circle.leader() == Some(from);
+        let current = self.roster.view.number();
+        let leads = self.roster.leader() == Some(from);
         if view == current && !self.opened && !leads {
             return Err(Malformed);
         }
@@ -240,7 +240,7 @@ impl<P: Clone> Group<P> {
         }
         self.listening = true;
         self.open_view(effects);
-        if self.life == Life::In && self.circle.leader() == Some(self.me) {
+        if self.life == Life::In && self.roster.leader() == Some(self.me) {
             self.begin(effects);
         }
         Ok(())
@@ -249,7 +249,7 @@ impl<P: Clone> Group<P> {
     /// Who was taken for dead before this one was in may live, as in [`Group::on_death`].
     // spec: GRP-18
     fn tell_the_dead(&self, effects: &mut impl Effects<P>) {
-        for (seat, _) in self.circle.all().filter(|(_, note)| note.dead) {
+        for (seat, _) in self.roster.all().filter(|(_, note)| note.dead) {
             effects.send(seat.member, Message::Out);
         }
     }
@@ -282,7 +282,7 @@ impl<P: Clone> Group<P> {
                 self.adopt(ticket, view, effects);
                 self.tell_the_dead(effects);
                 // Since this one leads, none before it does.
-                self.circle.notes_mut().take(leads).for_each(|note| note.dead = true);
+                self.roster.notes_mut().take(leads).for_each(|note| note.dead = true);
                 self.confirm_to(from, effects);
             }
             Message::Join(_) => effects.send(from, Message::Out),

@@ -21,7 +21,7 @@ pub(super) struct Change {
 impl<P: Clone> Group<P> {
     /// Does what can be done by who leads.
     pub(super) fn run(&mut self, effects: &mut impl Effects<P>) {
-        while self.life == Life::In && self.circle.leader() == Some(self.me) {
+        while self.life == Life::In && self.roster.leader() == Some(self.me) {
             let goes_on = if self.change.orders { self.order(effects) } else { self.step(effects) };
             if !goes_on {
                 break;
@@ -35,14 +35,14 @@ impl<P: Clone> Group<P> {
         let is_heard = |(seat, note): (&Seat, &Note)| {
             note.known.is_some() || seat.member == self.me || seat.standing == Standing::Joins
         };
-        let are_heard = self.circle.alive().all(is_heard);
+        let are_heard = self.roster.alive().all(is_heard);
         if !are_heard || !self.has_all(effects) || !self.fill(effects) {
             return false;
         }
         if !self.opened {
             return self.welcome(effects) && self.go(effects);
         }
-        if self.change.due || self.circle.all().any(|(_, note)| note.dead) || self.is_change_asked()
+        if self.change.due || self.roster.all().any(|(_, note)| note.dead) || self.is_change_asked()
         {
             self.make_view(effects);
             return true;
@@ -56,7 +56,7 @@ impl<P: Clone> Group<P> {
     // spec: GRP-16
     fn has_all(&mut self, effects: &mut impl Effects<P>) -> bool {
         let have = self.log.have();
-        let known = self.circle.alive().filter_map(|(seat, note)| Some((note.known?, seat.member)));
+        let known = self.roster.alive().filter_map(|(seat, note)| Some((note.known?, seat.member)));
         let more = known.filter(|(known, _)| *known > have);
         let asked = self.change.fetching;
         if asked.is_some() && more.clone().any(|(_, member)| asked == Some(member)) {
@@ -75,8 +75,8 @@ impl<P: Clone> Group<P> {
     fn fill(&mut self, effects: &mut impl Effects<P>) -> bool {
         let (have, stable) = (self.log.have(), self.log.stable());
         let mut are_full = true;
-        for at in 0..self.circle.view.seats().len() {
-            let (seat, note) = self.circle.seat(at);
+        for at in 0..self.roster.view.seats().len() {
+            let (seat, note) = self.roster.seat(at);
             let (to, Some(known)) = (seat.member, note.known) else { continue };
             let sent = known.max(note.sent).max(stable);
             note.sent = have;
@@ -97,7 +97,7 @@ impl<P: Clone> Group<P> {
                 }
                 Item::View => {
                     debug_assert!(ticket == self.log.have(), "only the last view is not open");
-                    effects.send(to, Message::View { ticket, view: &self.circle.view });
+                    effects.send(to, Message::View { ticket, view: &self.roster.view });
                 }
             }
         }
@@ -111,12 +111,12 @@ impl<P: Clone> Group<P> {
         let is_missing = |(seat, note): (&Seat, &Note)| {
             !note.dead && note.known.is_none() && seat.member != self.me
         };
-        let Some(at) = self.circle.all().position(is_missing) else { return true };
-        let (seat, note) = self.circle.seat(at);
+        let Some(at) = self.roster.all().position(is_missing) else { return true };
+        let (seat, note) = self.roster.seat(at);
         let to = seat.member;
         if note.sent < ticket {
             note.sent = ticket;
-            effects.send(to, Message::View { ticket, view: &self.circle.view });
+            effects.send(to, Message::View { ticket, view: &self.roster.view });
         }
         false
     }
@@ -126,15 +126,15 @@ impl<P: Clone> Group<P> {
     /// before all who will follow it.
     // spec: GRP-14
     fn go(&mut self, effects: &mut impl Effects<P>) -> bool {
-        let view = self.circle.view.number();
+        let view = self.roster.view.number();
         for leaves in [true, false] {
-            for (seat, _) in self.circle.alive().filter(|(seat, _)| seat.member != self.me) {
+            for (seat, _) in self.roster.alive().filter(|(seat, _)| seat.member != self.me) {
                 if (seat.standing == Standing::Leaves) == leaves {
                     effects.send(seat.member, Message::Go { view });
                 }
             }
         }
-        self.circle.forget_leavers();
+        self.roster.forget_leavers();
         self.open_view(effects);
         true
     }
@@ -148,8 +148,8 @@ impl<P: Clone> Group<P> {
     /// there is room.
     // spec: GRP-3, GRP-4, GRP-5, GRP-15
     fn make_view(&mut self, effects: &mut impl Effects<P>) {
-        let mut view = View { number: self.circle.view.number() + 1, ..View::default() };
-        view.seats.extend(self.circle.alive().map(|(seat, _)| *seat));
+        let mut view = View { number: self.roster.view.number() + 1, ..View::default() };
+        view.seats.extend(self.roster.alive().map(|(seat, _)| *seat));
         let mut joiners = ArrayVec::<Member, SEATS_MAX>::new();
         while let Some(request) = self.queue.front() {
             if let Some(at) = view.find(request.sender) {
@@ -186,10 +186,10 @@ impl<P: Clone> Group<P> {
     // spec: GRP-14, GRP-16
     pub(super) fn begin(&mut self, effects: &mut impl Effects<P>) {
         let is_calm = |(_, note): (&Seat, &Note)| !note.dead && note.known.is_none();
-        if self.circle.view.members().next() != Some(self.me) {
+        if self.roster.view.members().next() != Some(self.me) {
             // Who should lead has died. All learn that, and tell what they have.
             self.seek(effects);
-        } else if self.circle.all().all(is_calm) {
+        } else if self.roster.all().all(is_calm) {
             self.start();
         } else {
             self.close(effects);
@@ -200,7 +200,7 @@ impl<P: Clone> Group<P> {
     fn start(&mut self) {
         assert!(self.opened, "nothing is ordered in a view before all have it");
         self.change.orders = true;
-        for note in self.circle.notes_mut() {
+        for note in self.roster.notes_mut() {
             (note.known, note.sent) = (None, 0);
         }
     }
@@ -211,8 +211,8 @@ impl<P: Clone> Group<P> {
         self.start();
         self.change = Change { due: true, ..Change::default() };
         self.listening = false;
-        let view = self.circle.view.number();
-        for (seat, _) in self.circle.alive().filter(|(seat, _)| seat.member != self.me) {
+        let view = self.roster.view.number();
+        for (seat, _) in self.roster.alive().filter(|(seat, _)| seat.member != self.me) {
             effects.send(seat.member, Message::Stop { view });
         }
     }
@@ -220,7 +220,7 @@ impl<P: Clone> Group<P> {
     /// Who has gone, and nobody waits for it but this one, does not know that this one leads.
     // spec: GRP-16
     pub(super) fn seek(&self, effects: &mut impl Effects<P>) {
-        let silent = self.circle.alive().filter(|(_, note)| note.known.is_none());
+        let silent = self.roster.alive().filter(|(_, note)| note.known.is_none());
         for (seat, _) in silent.filter(|(seat, _)| seat.member != self.me) {
             effects.send(seat.member, Message::Seek);
         }
@@ -235,7 +235,7 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         let most = self.log.have() + u64::from(self.options.window) + 1;
-        let note = self.circle.seat(at).1;
+        let note = self.roster.seat(at).1;
         if ticket > most || note.known.is_some_and(|known| ticket < known) {
             return Err(Malformed);
         }

@@ -27,17 +27,17 @@
 //! | `message` | what members tell each other |
 //! | `guest` | outsiders |
 mod follow;
-mod guest;
 mod lead;
 mod log;
 mod message;
 mod order;
+mod outsider;
 mod requests;
 mod short;
 mod view;
 
-pub use guest::{Answer, Guest};
 pub use message::{Bytes, MESSAGE_BYTES, Message};
+pub use outsider::{Answer, Outsider};
 pub use requests::What;
 pub use view::{SEATS_MAX, Seat, Standing, View};
 
@@ -45,7 +45,7 @@ use crate::lane::Malformed;
 use lead::Change;
 use log::Log;
 use requests::{Outbox, Queue};
-use view::{Branch, Circle};
+use view::{Branch, Roster};
 
 /// The tag of what a member says, and the id of what is long.
 // spec: GRP-23
@@ -147,7 +147,7 @@ pub struct Group<P> {
     me: Member,
     options: Options,
     life: Life,
-    circle: Circle,
+    roster: Roster,
     /// Messages of this view have been or may be ordered, for all that is known here.
     opened: bool,
     /// What comes along the tree is taken.
@@ -173,7 +173,7 @@ impl<P: Clone> Group<P> {
         let mut group = Self::new(me, Life::In, options);
         let mut view = View { number: 1, ..View::default() };
         view.seats.push(Seat { member: me, ..Seat::default() });
-        group.circle.adopt(&view, |_| false);
+        group.roster.adopt(&view, |_| false);
         group.branch = view.branch(me);
         (group.opened, group.listening, group.asked) = (true, true, Some(me));
         group.change.orders = true;
@@ -193,7 +193,7 @@ impl<P: Clone> Group<P> {
             me,
             options,
             life,
-            circle: Circle::default(),
+            roster: Roster::default(),
             opened: false,
             listening: false,
             confirmed: None,
@@ -225,14 +225,14 @@ impl<P: Clone> Group<P> {
 
     /// The same of one that has a seat.
     fn check_seat(&self) {
-        self.circle.check(self.opened);
-        debug_assert!(self.circle.find(self.me).is_some(), "who is in has a seat");
-        let members = self.circle.view.members().count();
+        self.roster.check(self.opened);
+        debug_assert!(self.roster.find(self.me).is_some(), "who is in has a seat");
+        let members = self.roster.view.members().count();
         debug_assert!(self.branch.children.end <= members, "children are members");
         debug_assert!(self.branch.parent != Some(self.me), "nobody is its own parent");
         if self.change.orders {
             debug_assert!(self.opened, "messages are ordered in a view that is open");
-            debug_assert!(self.circle.leader() == Some(self.me), "who orders leads");
+            debug_assert!(self.roster.leader() == Some(self.me), "who orders leads");
             debug_assert!(self.change.fetching.is_none(), "who orders lacks nothing");
         }
     }
@@ -252,7 +252,7 @@ impl<P: Clone> Group<P> {
 
     /// The view of this member; without seats where it has never been one.
     pub const fn view(&self) -> &View {
-        &self.circle.view
+        &self.roster.view
     }
 
     /// Whether it is a member, or leaves and is not free yet.
@@ -270,7 +270,7 @@ impl<P: Clone> Group<P> {
     // spec: GRP-6, GRP-12
     pub fn next_of_tree(&self) -> Option<(Member, u64, u64)> {
         let parent = self.branch.parent.filter(|_| self.listening && self.is_in())?;
-        Some((parent, self.circle.view.number(), self.log.have() + 1))
+        Some((parent, self.roster.view.number(), self.log.have() + 1))
     }
 
     /// Requests of its own that it has not seen ordered.
@@ -296,7 +296,7 @@ impl<P: Clone> Group<P> {
             Life::Joining(door) => self.on_answer(from, door, message, effects)?,
             Life::Left => turn_away(from, &message, effects),
             Life::In if from == self.me => return Err(Malformed),
-            Life::In => match self.circle.find(from) {
+            Life::In => match self.roster.find(from) {
                 Some(at) => self.on_seat(at, from, message, effects)?,
                 None => self.on_stranger(from, message, effects)?,
             },
@@ -329,7 +329,7 @@ impl<P: Clone> Group<P> {
         message: Message<'_, P>,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        if message.view().is_some_and(|view| view > self.circle.view.number()) {
+        if message.view().is_some_and(|view| view > self.roster.view.number()) {
             // All who live have a view before it is spoken of: this one was taken for dead.
             self.depart(effects);
             return Ok(());
@@ -424,7 +424,7 @@ impl<P: Clone> Group<P> {
         }
         self.outbox.clear();
         // Whoever does not know that the view is open waits for this one.
-        for (seat, _) in self.circle.alive().filter(|(seat, _)| seat.member != self.me) {
+        for (seat, _) in self.roster.alive().filter(|(seat, _)| seat.member != self.me) {
             effects.send(seat.member, Message::Gone);
         }
         effects.left();

@@ -39,7 +39,7 @@ impl<P: Clone> Group<P> {
     /// ordered is not in the outbox any more, so nothing is ordered twice.
     // spec: GRP-17
     pub(super) fn ask_again(&mut self, effects: &mut impl Effects<P>) {
-        let root = self.circle.leader();
+        let root = self.roster.leader();
         if root == self.asked {
             return;
         }
@@ -64,8 +64,8 @@ impl<P: Clone> Group<P> {
     }
 
     fn count_queued(&mut self, sender: Member, number: u64) {
-        if let Some(at) = self.circle.find(sender) {
-            self.circle.seat(at).1.queued = number;
+        if let Some(at) = self.roster.find(sender) {
+            self.roster.seat(at).1.queued = number;
         }
     }
 
@@ -76,7 +76,7 @@ impl<P: Clone> Group<P> {
         what: What<P>,
     ) -> Result<(), Malformed> {
         let limit = u64::from(self.options.requests);
-        let (seat, note) = self.circle.seat(at);
+        let (seat, note) = self.roster.seat(at);
         if number <= seat.ordered {
             // The root before had ordered it, and its sender did not know.
             return Ok(());
@@ -135,7 +135,7 @@ impl<P: Clone> Group<P> {
         payload: P,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        let current = self.circle.view.number();
+        let current = self.roster.view.number();
         if view == current && self.branch.parent != Some(from) {
             return Err(Malformed);
         }
@@ -160,7 +160,7 @@ impl<P: Clone> Group<P> {
     /// up to `stable`.
     // spec: GRP-8, GRP-9, GRP-20
     pub(super) fn is_next(&self, label: &Label, stable: u64) -> bool {
-        let seat = self.circle.find(label.sender).map(|at| &self.circle.view.seats[at]);
+        let seat = self.roster.find(label.sender).map(|at| &self.roster.view.seats[at]);
         label.ticket == self.log.have() + 1
             && stable <= self.log.have()
             && label.ticket - stable <= u64::from(self.options.window)
@@ -179,8 +179,8 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) {
         debug_assert!(label.ticket == self.log.have() + 1, "tickets have no gaps");
-        if let Some(at) = self.circle.find(label.sender) {
-            let (seat, note) = self.circle.seat(at);
+        if let Some(at) = self.roster.find(label.sender) {
+            let (seat, note) = self.roster.seat(at);
             seat.ordered = label.number;
             if note.queued >= label.number && !self.change.orders {
                 // Another one has ordered what was asked of this one: a root that lies.
@@ -191,7 +191,7 @@ impl<P: Clone> Group<P> {
         if label.sender == self.me {
             self.outbox.pop_ordered(label.number);
         }
-        let (view, places) = (&self.circle.view, &self.branch.children);
+        let (view, places) = (&self.roster.view, &self.branch.children);
         let kept = match stable {
             Some(stable) if !places.is_empty() => {
                 let children = view.members().skip(places.start).take(places.len());
@@ -215,13 +215,13 @@ impl<P: Clone> Group<P> {
         ticket: u64,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        let current = self.circle.view.number();
+        let current = self.roster.view.number();
         if view < current {
             return Ok(());
         }
         // In a view that is open, seats are members.
         let sound = self.opened && self.branch.children.contains(&at);
-        let note = self.circle.seat(at).1;
+        let note = self.roster.seat(at).1;
         if !sound || ticket < note.acked || ticket > self.log.have() {
             return Err(Malformed);
         }
@@ -235,7 +235,7 @@ impl<P: Clone> Group<P> {
     // spec: GRP-13
     fn acknowledge(&mut self, effects: &mut impl Effects<P>) {
         let have = self.log.have();
-        let all = self.circle.acked(&self.branch.children).map_or(have, |acked| acked.min(have));
+        let all = self.roster.acked(&self.branch.children).map_or(have, |acked| acked.min(have));
         let stride = self.stride();
         match self.branch.parent {
             None => self.log.trim(all),
@@ -252,7 +252,7 @@ impl<P: Clone> Group<P> {
     fn tell(&mut self, parent: Member, ticket: u64, effects: &mut impl Effects<P>) {
         debug_assert!(ticket >= self.told, "what was told of stays here");
         self.told = ticket;
-        effects.send(parent, Message::Ack { view: self.circle.view.number(), ticket });
+        effects.send(parent, Message::Ack { view: self.roster.view.number(), ticket });
     }
 
     /// Tells the parent at once what is here, for one that passes nothing on.

@@ -21,10 +21,10 @@ impl<P: Clone> Group<P> {
         }
         let (ticket, number) = (self.log.have() + 1, self.outbox.last() + 1);
         let label = Label { ticket, number, sender: self.me, origin: self.me };
-        let Some(kept) = spread(&self.circle.view, self.log.stable(), label) else { return false };
+        let Some(kept) = spread(&self.roster.view, self.log.stable(), label) else { return false };
         self.outbox.skip();
         // Who orders is the first.
-        let (seat, note) = self.circle.seat(0);
+        let (seat, note) = self.roster.seat(0);
         debug_assert_eq!(seat.member, self.me, "the root orders");
         (seat.ordered, note.queued) = (number, number);
         self.log.push(Item::Message(label, kept));
@@ -39,14 +39,14 @@ impl<P: Clone> Group<P> {
     #[inline]
     pub fn take_at_once(&mut self, (view, stable): (u64, u64), label: Label, kept: P) -> bool {
         let is_leaf = self.branch.parent.is_some() && self.branch.children.is_empty();
-        let is_open = self.opened && self.listening && view == self.circle.view.number();
+        let is_open = self.opened && self.listening && view == self.roster.view.number();
         let is_told = label.ticket >= self.told + self.stride() || label.sender == self.me;
         if !is_leaf || !is_open || is_told || self.life != Life::In || !self.is_next(&label, stable)
         {
             return false;
         }
-        let Some(at) = self.circle.find(label.sender) else { return false };
-        let (seat, note) = self.circle.seat(at);
+        let Some(at) = self.roster.find(label.sender) else { return false };
+        let (seat, note) = self.roster.seat(at);
         if note.queued >= label.number {
             return false;
         }

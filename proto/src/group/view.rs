@@ -146,12 +146,12 @@ pub(super) struct Note {
 
 /// A view, and what a member notes about its seats.
 #[derive(Debug, Default)]
-pub(super) struct Circle {
+pub(super) struct Roster {
     pub(super) view: View,
     notes: ArrayVec<Note, SEATS_MAX>,
 }
 
-impl Circle {
+impl Roster {
     /// What holds between two steps, whoever has said what.
     pub(super) fn check(&self, is_open: bool) {
         debug_assert!(self.notes.len() == self.view.seats.len(), "each seat has its note");
@@ -198,7 +198,7 @@ impl Circle {
     }
 
     /// Who leads once the view is open.
-    pub(super) fn heir(&self) -> Option<Member> {
+    pub(super) fn next_leader(&self) -> Option<Member> {
         let mut stay = self.alive().filter(|(seat, _)| seat.standing != Standing::Leaves);
         stay.next().map(|(seat, _)| seat.member)
     }

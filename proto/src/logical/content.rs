@@ -9,7 +9,7 @@ pub const CHANNEL: u32 = 18;
 // spec: CHAN-9
 pub const BACK: u32 = 19;
 
-/// How much of a channel was given back in all: see [`Inward`](super::Inward).
+/// How much of a channel was given back in all: see [`ChannelReceiver`](super::ChannelReceiver).
 // spec: CHAN-3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Back {

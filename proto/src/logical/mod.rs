@@ -9,16 +9,16 @@
 //!        '------------- room, for each channel ----------'
 //! ```
 //!
-//! [`Outward`] says which channel sends next, and how much; [`Inward`] how much of what has come is
+//! [`ChannelSender`] says which channel sends next, and how much; [`ChannelReceiver`] how much of what has come is
 //! to be given back; [`Turns`] whose turn it is at either end.
 mod content;
-mod inward;
-mod outward;
+mod receiver;
+mod sender;
 mod turns;
 
 pub use content::{BACK, Back, CHANNEL, Head, Start};
-pub use inward::{Due, Inward};
-pub use outward::{Outward, Turn};
+pub use receiver::{ChannelReceiver, Due};
+pub use sender::{ChannelSender, Turn};
 pub use turns::Turns;
 
 /// The numbers of channels.

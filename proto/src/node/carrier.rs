@@ -22,22 +22,22 @@
 //! | [`frames`] | the frames that one end of a link holds |
 //! | [`counts`] | how far each side has come, as it travels |
 //! | [`early`] | puts whose data may be in place before their turn |
+mod control;
 pub mod counts;
 pub mod early;
 pub mod frames;
 pub mod lanes;
 pub mod pack;
 mod queues;
-mod tell;
 
+use self::control::{Heard, Told};
 use self::counts::is_after;
 use self::early::Run;
 use self::frames::{Frames, Memory};
-use self::lanes::{Inward, Lanes, Outward};
+use self::lanes::{Lanes, RxLane, TxLane};
 use self::pack::Pack;
 use self::queues::{Feed, Queues, Sink};
-use self::tell::{Heard, Told};
-use super::ask::Ask;
+use super::command_record::CommandRecord;
 use super::target::Exchange;
 use crate::command::{COMMAND_BYTES, Head, RESPONSE_BYTES, Words};
 use crate::lane::{Kind, Malformed};
@@ -46,8 +46,8 @@ use crate::link::frame::{Channel, Full, HEAD_BYTES, Packer, Payload, Record, Rec
 use alloc::vec::Vec;
 use core::array;
 
+pub use self::control::{About, COUNTS_DELAY};
 pub use self::queues::{LINES_MAX, QUEUES_MAX};
-pub use self::tell::{About, PATIENCE};
 
 /// What performs the commands that come on a connection: its target.
 pub trait Perform {
@@ -120,7 +120,7 @@ impl<P: Pack> Exchange for OverFrames<'_, P> {
         let record = (RecordKind::Response, 0);
         let packed = self.frames.pack(Channel::Response, record, RESPONSE_BYTES + len, |bytes| {
             let (first, data) = bytes.split_at_mut(RESPONSE_BYTES);
-            lay(first, &head);
+            write_words(first, &head);
             fill(data);
         });
         debug_assert!(packed.is_ok(), "has_room() came first");
@@ -144,7 +144,7 @@ pub struct Carrier {
     feeds: Queues<Feed>,
     sinks: Queues<Sink>,
     /// The port waits for what it has posted.
-    asks: bool,
+    wants_counts: bool,
 }
 
 impl Carrier {
@@ -174,13 +174,13 @@ impl Carrier {
     /// What the other side has not been told is told with what is sent next.
     #[inline]
     pub const fn tell_now(&mut self) {
-        self.heard.asks = true;
+        self.heard.wants_counts = true;
     }
 
     /// The port waits for everything that it has posted.
     #[inline]
     pub const fn ask(&mut self) {
-        self.asks = true;
+        self.wants_counts = true;
     }
 
     /// Whether everything that the port has published was passed on, when it was gathered last.
@@ -189,7 +189,7 @@ impl Carrier {
         let is_told = self.told.since.is_none();
         let mut feeds = self.feeds.iter();
         is_told
-            && lanes.head(Outward::Messages).is_none()
+            && lanes.head(TxLane::Messages).is_none()
             && feeds.all(|(number, feed)| feed.is_drained(number, lanes))
     }
 
@@ -213,7 +213,7 @@ impl Carrier {
     #[inline]
     pub fn post<M: Memory>(
         &mut self,
-        request: &impl Ask,
+        request: &impl CommandRecord,
         (data, fill): (usize, impl FnOnce(&mut [u8])),
         frames: &mut Frames<M>,
     ) -> Result<(), Full> {
@@ -226,7 +226,7 @@ impl Carrier {
         let head = (RecordKind::Command, self.commands_out as u32);
         frames.append(channel, head, len, |bytes| {
             let (first, data) = bytes.split_at_mut(COMMAND_BYTES);
-            lay(first, &request.words());
+            write_words(first, &request.words());
             fill(data);
         });
         frames.add_command(channel, after);
@@ -267,11 +267,11 @@ impl Carrier {
             }
             RecordKind::Message => {
                 let head = (Kind::GatedMessage, record.tag);
-                lanes.publish(Inward::Messages, head, record.bytes).map_err(|_| Malformed)?;
+                lanes.publish(RxLane::Messages, head, record.bytes).map_err(|_| Malformed)?;
             }
             RecordKind::Response => {
                 let head = (Kind::Response, 0);
-                if lanes.publish(Inward::Responses, head, record.bytes).is_err() {
+                if lanes.publish(RxLane::Responses, head, record.bytes).is_err() {
                     // The port takes its answers in when it makes progress.
                     return Ok(Taken::NotYet);
                 }
@@ -282,11 +282,11 @@ impl Carrier {
                 let number = record.tag as usize;
                 let sink = self.sinks.get_mut(number).ok_or(Malformed)?;
                 let part = (record.bytes, record.kind == RecordKind::Queue);
-                sink.take(Inward::Queue(number), part, lanes)?;
+                sink.take(RxLane::Queue(number), part, lanes)?;
             }
             RecordKind::Ring if lanes.ring_lines() == 0 => return Err(Malformed),
             RecordKind::Ring => lanes.place_ring(record.bytes)?,
-            RecordKind::Control => self.hear(record, lanes)?,
+            RecordKind::Control => self.on_control(record, lanes)?,
             RecordKind::Filler => {}
         }
         self.check();
@@ -373,12 +373,12 @@ pub const fn channel_of(answered: bool) -> Channel {
 /// What a message may name in the ring goes before it.
 // spec: WIRE-14
 fn pass_messages(lanes: &mut impl Lanes, frames: &mut impl Pack) -> Result<(), Full> {
-    while let Some(status) = lanes.head(Outward::Messages) {
+    while let Some(status) = lanes.head(TxLane::Messages) {
         let status = status.expect("our own port writes records");
         pass_ring(lanes, frames)?;
         let (head, len) = ((RecordKind::Message, status.tag), status.len as usize);
-        frames.pack(Channel::Posted, head, len, |bytes| lanes.copy(Outward::Messages, bytes))?;
-        lanes.pass(Outward::Messages, &status);
+        frames.pack(Channel::Posted, head, len, |bytes| lanes.copy(TxLane::Messages, bytes))?;
+        lanes.pass(TxLane::Messages, &status);
     }
     Ok(())
 }
@@ -408,7 +408,7 @@ fn append(payload: &mut Vec<u8>, record: &Record<'_>, first: &[u8], rest: &[u8])
 }
 
 /// Writes words to bytes.
-fn lay(bytes: &mut [u8], words: &[u64]) {
+fn write_words(bytes: &mut [u8], words: &[u64]) {
     for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
         *place = word.to_le_bytes();
     }

@@ -1,7 +1,7 @@
 //! The lanes, words and offers of one connection, in memory of the node's own: what a carrier, or a
 //! peer of the same host, stands at the far side of.
 use super::carrier::QUEUES_MAX;
-use super::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
+use super::carrier::lanes::{Lanes, NoRoom, Offer, OfferKind, RxLane, TxLane};
 use super::effects::LaneName;
 use super::lane::Lane;
 use super::ring::Rings;
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     /// What it writes and reads in the memory of rings, where there are any.
     pub(super) rings: Option<Rings>,
     /// What it reads.
-    pub(super) came: Lane,
+    pub(super) incoming: Lane,
     pub(super) responses: Lane,
     pub(super) sinks: Vec<Lane>,
     pub(super) offered: VecDeque<Offer>,
@@ -57,7 +57,7 @@ impl Connection {
             feeds: Vec::new(),
             offers: VecDeque::new(),
             rings: Rings::new(lines.ring),
-            came: Lane::new(lines.messages),
+            incoming: Lane::new(lines.messages),
             responses: Lane::new(lines.responses),
             sinks: Vec::new(),
             offered: VecDeque::new(),
@@ -72,27 +72,27 @@ impl Connection {
     }
 
     /// A lane that the port writes, and a peer of the same host reads.
-    pub(super) fn outward(&mut self, lane: Outward) -> Option<&mut Lane> {
+    pub(super) fn tx_lane(&mut self, lane: TxLane) -> Option<&mut Lane> {
         match lane {
-            Outward::Messages => Some(&mut self.messages),
-            Outward::Queue(number) => self.feeds.get_mut(number),
+            TxLane::Messages => Some(&mut self.messages),
+            TxLane::Queue(number) => self.feeds.get_mut(number),
         }
     }
 
     /// A lane that the port reads.
-    pub(super) fn inward(&mut self, lane: Inward) -> Option<&mut Lane> {
+    pub(super) fn rx_lane(&mut self, lane: RxLane) -> Option<&mut Lane> {
         match lane {
-            Inward::Messages => Some(&mut self.came),
-            Inward::Responses => Some(&mut self.responses),
-            Inward::Queue(number) => self.sinks.get_mut(number),
+            RxLane::Messages => Some(&mut self.incoming),
+            RxLane::Responses => Some(&mut self.responses),
+            RxLane::Queue(number) => self.sinks.get_mut(number),
         }
     }
 
     /// The lanes that the port reads, by their names.
-    pub(super) fn all_inward(&self) -> impl Iterator<Item = (LaneName, &Lane)> {
+    pub(super) fn all_rx(&self) -> impl Iterator<Item = (LaneName, &Lane)> {
         let sinks = self.sinks.iter().enumerate();
         let queues = sinks.map(|(number, lane)| (LaneName::Queue(number), lane));
-        let others = [(LaneName::Messages, &self.came), (LaneName::Responses, &self.responses)];
+        let others = [(LaneName::Messages, &self.incoming), (LaneName::Responses, &self.responses)];
         others.into_iter().chain(queues)
     }
 
@@ -110,47 +110,47 @@ impl Connection {
         }
     }
 
-    fn source(&self, lane: Outward) -> &Lane {
+    fn source(&self, lane: TxLane) -> &Lane {
         match lane {
-            Outward::Messages => &self.messages,
-            Outward::Queue(number) => &self.feeds[number],
+            TxLane::Messages => &self.messages,
+            TxLane::Queue(number) => &self.feeds[number],
         }
     }
 
-    fn source_mut(&mut self, lane: Outward) -> &mut Lane {
-        self.outward(lane).expect("a carrier names lanes that there are")
+    fn source_mut(&mut self, lane: TxLane) -> &mut Lane {
+        self.tx_lane(lane).expect("a carrier names lanes that there are")
     }
 }
 
 impl Lanes for Connection {
-    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
+    fn head(&self, lane: TxLane) -> Option<Result<Status, Malformed>> {
         self.source(lane).peek().map(|entry| Ok(entry.status()))
     }
 
-    fn copy(&self, lane: Outward, into: &mut [u8]) {
+    fn copy(&self, lane: TxLane, into: &mut [u8]) {
         let entry = self.source(lane).peek().expect("a record is copied while it is there");
         into.copy_from_slice(&entry.bytes);
     }
 
-    fn pass(&mut self, lane: Outward, _: &Status) {
+    fn pass(&mut self, lane: TxLane, _: &Status) {
         let passed = self.source_mut(lane).pass();
         debug_assert!(passed.is_some(), "a record is passed on once it is there");
     }
 
-    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
+    fn give_back(&mut self, lane: TxLane, consumed: u32) -> Result<(), Malformed> {
         self.source_mut(lane).give_back(consumed)
     }
 
-    fn publish(&mut self, lane: Inward, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom> {
-        let target = self.inward(lane).expect("a carrier names lanes that there are");
+    fn publish(&mut self, lane: RxLane, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom> {
+        let target = self.rx_lane(lane).expect("a carrier names lanes that there are");
         if target.push(head.0, head.1, bytes) { Ok(()) } else { Err(NoRoom) }
     }
 
-    fn given_back(&self, lane: Inward) -> u32 {
+    fn given_back(&self, lane: RxLane) -> u32 {
         match lane {
-            Inward::Messages => self.came.given_back(),
-            Inward::Responses => self.responses.given_back(),
-            Inward::Queue(number) => self.sinks[number].given_back(),
+            RxLane::Messages => self.incoming.given_back(),
+            RxLane::Responses => self.responses.given_back(),
+            RxLane::Queue(number) => self.sinks[number].given_back(),
         }
     }
 

@@ -16,7 +16,7 @@ mod bounds;
 pub use answers::{Awaited, Ended, Landing, ResponseLane, TakenIn, data_of};
 pub use bounds::Bounds;
 
-use super::ask::Ask;
+use super::command_record::CommandRecord;
 use crate::command::Request;
 use crate::deposit::message::Posted;
 use crate::execute::{Action, Command};
@@ -45,7 +45,7 @@ pub trait Requests {
     fn has_room(&mut self, answered: bool, data: usize) -> bool;
     /// Passes a command on, for which there is room; its data lies at this offset of the local end,
     /// and is so long.
-    fn push(&mut self, ask: &impl Ask, data: (u64, usize));
+    fn push(&mut self, command: &impl CommandRecord, data: (u64, usize));
     /// Lines or frames that a batch may take at most.
     fn reach(&self) -> u64;
     /// Whether so many of these find room.
@@ -224,7 +224,7 @@ impl<M, R> Initiator<M, R> {
             return Err(Refused::TooManyOutstanding);
         }
         let has_credit = self.note_credit(requests) > 0;
-        let has_room = has_credit && requests.has_room(message.message.asks, data);
+        let has_room = has_credit && requests.has_room(message.message.is_answered, data);
         if has_room { Ok(()) } else { Err(Refused::NoRoom) }
     }
 
@@ -243,7 +243,7 @@ impl<M, R> Initiator<M, R> {
         self.noted += 1;
         let (place, ticket) = self.pending.submit(message.report(), 1);
         if let Some((reply, len)) = reply {
-            debug_assert!(message.message.asks, "a reply waits for an answer");
+            debug_assert!(message.message.is_answered, "a reply waits for an answer");
             self.put_sink(place, Sink::Reply { reply, len });
         }
         self.check();

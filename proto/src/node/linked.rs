@@ -6,14 +6,14 @@
 //! ```
 //!
 //! Everything happens in few steps, which never block: a frame has come, it is time, there may be
-//! something to pass on. What a step reaches is in [`Around`].
+//! something to pass on. What a step reaches is in [`StepContext`].
 mod load;
 
 use self::load::{Asking, FIRST_STEP, Loading, STEP, Sending, Sent};
-use super::ask::Ask;
 use super::carrier::frames::{Frame, Frames, Kept, Memory};
 use super::carrier::lanes::Lanes;
 use super::carrier::{Carrier, Perform, Taken};
+use super::command_record::CommandRecord;
 use crate::lane::Malformed;
 use crate::link::assembly::{Assembly, Whole};
 use crate::link::end::{End, HeaderOutcome};
@@ -50,7 +50,7 @@ pub trait Network<M: Memory>: Transmit<M> {
 
 /// What a step reaches.
 #[derive(Debug)]
-pub struct Around<'a, L, T, N> {
+pub struct StepContext<'a, L, T, N> {
     /// The far side of the connection's lanes.
     pub lanes: &'a mut L,
     /// What performs the peer's commands.
@@ -173,7 +173,7 @@ impl<M: Memory> Linked<M> {
     #[inline]
     pub fn post(
         &mut self,
-        request: &impl Ask,
+        request: &impl CommandRecord,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         self.carrier.post(request, data, &mut self.frames)
@@ -244,13 +244,13 @@ impl<M: Memory> Linked<M> {
     pub fn serve<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<Served, Malformed> {
         let was_full = self.frames.is_full();
         let (mut tried, mut moved, mut has_taken) = (0, false, false);
         loop {
-            has_taken |= self.deliver_kept(now, around)?;
-            let (has_tried, sent) = self.gather(now, around.lanes, around.network);
+            has_taken |= self.deliver_kept(now, context)?;
+            let (has_tried, sent) = self.gather(now, context.lanes, context.network);
             tried |= has_tried;
             moved |= sent != Sent::Nothing;
             // What could not be answered before may be now.
@@ -258,12 +258,12 @@ impl<M: Memory> Linked<M> {
                 break;
             }
         }
-        if self.leaves && self.is_idle(around.lanes) {
+        if self.leaves && self.is_idle(context.lanes) {
             self.end.close();
         }
         let was_due = self.deadline <= now;
         if was_due {
-            let Around { network, .. } = around;
+            let StepContext { network, .. } = context;
             self.end.on_time(now, &mut Sending { frames: &mut self.frames, network: *network });
             self.follow_length(*network);
         }
@@ -377,12 +377,12 @@ impl<M: Memory> Linked<M> {
         heard: HeaderOutcome,
         (header, payload): (&Header, &[u8]),
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<bool, Malformed> {
         match heard {
-            HeaderOutcome::Payload => self.on_whole(header, payload, now, around),
+            HeaderOutcome::Payload => self.on_assembled(header, payload, now, context),
             HeaderOutcome::Piece => match self.on_piece(header, payload, now)? {
-                Some((header, payload)) => self.on_whole(&header, &payload, now, around),
+                Some((header, payload)) => self.on_assembled(&header, &payload, now, context),
                 None => Ok(false),
             },
             HeaderOutcome::Nothing | HeaderOutcome::Repeated | HeaderOutcome::Foreign => Ok(false),
@@ -390,12 +390,12 @@ impl<M: Memory> Linked<M> {
     }
 
     #[inline]
-    fn on_whole<L: Lanes, T: Perform, N: Network<M>>(
+    fn on_assembled<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
         header: &Header,
         payload: &[u8],
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<bool, Malformed> {
         if payload.len() > self.frames.room() {
             return Err(Malformed);
@@ -412,8 +412,8 @@ impl<M: Memory> Linked<M> {
             self.assembly.keep_those(|channel, seq| end.receiver(channel).is_wanted(seq));
         }
         match arrival {
-            Arrival::InOrder(_) => self.deliver(header, (payload, records), now, around)?,
-            Arrival::Ahead => self.keep_ahead(header, (payload, records), around.target),
+            Arrival::InOrder(_) => self.deliver(header, (payload, records), now, context)?,
+            Arrival::Ahead => self.keep_ahead(header, (payload, records), context.target),
             Arrival::Dropped | Arrival::Duplicate => return Ok(false),
         }
         self.check();
@@ -459,17 +459,17 @@ impl<M: Memory> Linked<M> {
         header: &Header,
         (payload, records): (&[u8], Payload<'_>),
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<(), Malformed> {
         let Header { channel, seq, .. } = *header;
         let is_oldest = self.end.receiver(channel).taken() == seq;
         let taken = match is_oldest {
-            true => self.take_records((records.records(), false), now, around)?,
+            true => self.take_records((records.records(), false), now, context)?,
             false => 0,
         };
         debug_assert!(taken <= payload.len(), "no more is taken than has come");
         if is_oldest && taken == payload.len() {
-            self.give_again(channel, now, around.network);
+            self.give_again(channel, now, context.network);
         } else {
             let kept = Kept { bytes: payload.into(), is_placed: false };
             self.frames.keep(channel, seq, kept);
@@ -477,7 +477,7 @@ impl<M: Memory> Linked<M> {
                 self.progress[channel.index()] = taken;
             }
         }
-        self.deliver_kept(now, around).map(|_| ())
+        self.deliver_kept(now, context).map(|_| ())
     }
 
     /// What one channel brings may be what another one's records wait for. Whether anything was
@@ -485,14 +485,14 @@ impl<M: Memory> Linked<M> {
     fn deliver_kept<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<bool, Malformed> {
         let (mut any, mut again) = (false, true);
         while again {
             again = false;
             for channel in Channel::ALL {
                 while self.end.receiver(channel).held() > 0
-                    && self.deliver_oldest(channel, now, around)?
+                    && self.deliver_oldest(channel, now, context)?
                 {
                     again = true;
                 }
@@ -507,21 +507,21 @@ impl<M: Memory> Linked<M> {
         &mut self,
         channel: Channel,
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<bool, Malformed> {
         let seq = self.end.receiver(channel).taken();
         let kept = self.frames.take_kept(channel, seq);
         let progress = self.progress[channel.index()];
         debug_assert!(progress <= kept.bytes.len(), "no more was taken than was kept");
         let records = Payload::parse(&kept.bytes[progress..])?.records();
-        let taken = self.take_records((records, kept.is_placed), now, around)?;
+        let taken = self.take_records((records, kept.is_placed), now, context)?;
         if progress + taken < kept.bytes.len() {
             self.progress[channel.index()] = progress + taken;
             self.frames.keep(channel, seq, kept);
             return Ok(taken > 0);
         }
         self.progress[channel.index()] = 0;
-        self.give_again(channel, now, around.network);
+        self.give_again(channel, now, context.network);
         Ok(true)
     }
 
@@ -531,10 +531,10 @@ impl<M: Memory> Linked<M> {
         &mut self,
         (records, is_placed): (Records<'_>, bool),
         now: u64,
-        around: &mut Around<'_, L, T, N>,
+        context: &mut StepContext<'_, L, T, N>,
     ) -> Result<usize, Malformed> {
         let Self { end, carrier, frames, .. } = self;
-        let Around { lanes, target, network } = around;
+        let StepContext { lanes, target, network } = context;
         let executed = carrier.executed_there();
         let network = &mut **network;
         let mut loading =

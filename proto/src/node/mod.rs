@@ -8,19 +8,18 @@
 //!
 //! | module | machine |
 //! |---|---|
-//! | [`ask`] | a command as the way to its target sees it |
+//! | [`command_record`] | a command as the way to its target sees it |
 //! | [`initiator`] | operations on a peer: cutting, credit, what an answer ends |
 //! | [`target`] | one peer's commands as their target serves them: order, credit, answers |
 //! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
 //! | [`linked`] | a peer of another host: the link's end, the carrier, the frames between |
 //! | [`message`], [`notes`] | short messages, and when they may be taken; a port's notifications |
 //! | [`lane`], `ring`, [`connection`] | a lane, a ring, and all of a connection, in plain memory |
-//! | `beside`, `posting` | a peer of the same host; the way of commands to either |
+//! | `same_host`, `posting` | a peer of the same host; the way of commands to either |
 //! | [`effects`] | what a node acts on: its program, and the ways to its peers |
 //! | [`peer`], [`Node`] | a peer with all of that; the whole node |
-pub mod ask;
-mod beside;
 pub mod carrier;
+pub mod command_record;
 pub mod connection;
 pub mod effects;
 pub mod initiator;
@@ -31,6 +30,7 @@ pub mod notes;
 pub mod peer;
 mod posting;
 mod ring;
+mod same_host;
 pub mod target;
 mod whole;
 

@@ -5,16 +5,16 @@
 //!   ended     <--           <-- responses <--
 //!   memory    <-- target    <-- commands  <--
 //! ```
-use super::beside::Beside;
 use super::carrier::Perform;
 use super::connection::{Connection, Lines, Progress};
 use super::effects::{Landed, LaneName, Line, Program, Reach, Shared, Wire, WordName};
 use super::initiator::{Begun, Commands, Initiator, Refused};
 use super::lane::Entry;
-use super::linked::{Around, Linked};
+use super::linked::{Linked, StepContext};
 use super::message;
 use super::posting::{Order, Posting, Source, Way};
 use super::ring::Rings;
+use super::same_host::SameHost;
 use super::target::{Exchange, Target};
 use crate::command::Words;
 use crate::deposit::message::Posted;
@@ -26,7 +26,7 @@ use crate::link::frame::Header;
 use crate::link::life::State;
 use crate::link::looks::Looks;
 use crate::node::carrier::frames::Memory;
-use crate::node::carrier::lanes::{Inward, Offer, OfferKind, Outward};
+use crate::node::carrier::lanes::{Offer, OfferKind, RxLane, TxLane};
 use crate::node::carrier::{LINES_MAX, QUEUES_MAX};
 use crate::units::{PeerId, Ticket};
 use crate::xlate::Table;
@@ -68,7 +68,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
 
     /// A peer of this host.
     pub(super) fn beside(number: PeerId, lines: &Lines) -> Self {
-        Self::new(number, lines, Way::Beside(Box::new(Beside::new(lines))))
+        Self::new(number, lines, Way::SameHost(Box::new(SameHost::new(lines))))
     }
 
     fn new(number: PeerId, lines: &Lines, way: Way<M>) -> Self {
@@ -128,14 +128,14 @@ impl<M: Memory, P: Program> Peer<M, P> {
     pub fn link(&self) -> Option<&Linked<M>> {
         match &self.way {
             Way::Linked(linked) => Some(linked),
-            Way::Beside(_) => None,
+            Way::SameHost(_) => None,
         }
     }
 
     pub(super) fn link_mut(&mut self) -> Option<&mut Linked<M>> {
         match &mut self.way {
             Way::Linked(linked) => Some(linked),
-            Way::Beside(_) => None,
+            Way::SameHost(_) => None,
         }
     }
 
@@ -144,7 +144,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     pub fn is_idle(&self) -> bool {
         let is_passed = match &self.way {
             Way::Linked(linked) => linked.is_idle(&self.connection),
-            Way::Beside(beside) => !beside.has_news(),
+            Way::SameHost(same_host) => !same_host.has_news(),
         };
         is_passed && self.unpushed.is_none() && self.initiator.is_empty()
     }
@@ -154,8 +154,8 @@ impl<M: Memory, P: Program> Peer<M, P> {
         match &self.way {
             _ if self.is_over() => u64::MAX,
             Way::Linked(linked) => linked.deadline(),
-            Way::Beside(beside) if beside.has_news() => 0,
-            Way::Beside(_) => u64::MAX,
+            Way::SameHost(same_host) if same_host.has_news() => 0,
+            Way::SameHost(_) => u64::MAX,
         }
     }
 
@@ -169,7 +169,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     pub(super) const fn wake(&mut self) {
         match &mut self.way {
             Way::Linked(linked) => linked.wake(0),
-            Way::Beside(beside) => beside.wake(),
+            Way::SameHost(same_host) => same_host.wake(),
         }
     }
 }
@@ -272,7 +272,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     /// Takes the next message, if there is one and what was posted before it was executed.
     // spec: MSG-7, MSG-8, MSG-10, ORD-3, LIFE-12
     pub(super) fn receive(&mut self) -> Result<Option<Message>, Malformed> {
-        let lane = &mut self.connection.came;
+        let lane = &mut self.connection.incoming;
         let Some(entry) = lane.peek() else { return Ok(None) };
         let data = message::data_of(&entry.status(), true)?;
         let (gate, bytes) = entry.bytes.split_first_chunk().ok_or(Malformed)?;
@@ -347,7 +347,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     /// Appends a record to a queue of the peer's. False where it has no room.
     // spec: QUE-3, QUE-4
     pub(super) fn enqueue(&mut self, queue: usize, record: &[u8]) -> Result<bool, Fault> {
-        let lane = self.connection.outward(Outward::Queue(queue)).ok_or(Fault::ForeignHandle)?;
+        let lane = self.connection.tx_lane(TxLane::Queue(queue)).ok_or(Fault::ForeignHandle)?;
         message::check_record(record.len(), longest_of_queue(lane.lines()))?;
         let has_room = lane.push(Kind::Record, 0, record);
         if has_room {
@@ -360,7 +360,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     /// After one that no correct peer writes, nothing more is taken.
     // spec: QUE-5, QUE-8, LIFE-12, ERR-6
     pub(super) fn dequeue(&mut self, queue: usize) -> Result<Option<Vec<u8>>, Malformed> {
-        let Some(lane) = self.connection.inward(Inward::Queue(queue)) else { return Ok(None) };
+        let Some(lane) = self.connection.rx_lane(RxLane::Queue(queue)) else { return Ok(None) };
         let Some(entry) = lane.peek() else { return Ok(None) };
         message::record_of(&entry.status(), longest_of_queue(lane.lines()))
             .inspect_err(|_| lane.close())?;
@@ -400,32 +400,32 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
         match &mut self.way {
             Way::Linked(_) => {
-                self.step(shared, |linked, around| {
-                    let served = linked.serve(now, around)?;
+                self.step(shared, |linked, context| {
+                    let served = linked.serve(now, context)?;
                     while linked.has_more() {
-                        linked.load(now, around.lanes, around.network);
+                        linked.load(now, context.lanes, context.network);
                     }
                     Ok(served)
                 })?;
             }
-            Way::Beside(_) => self.serve_beside(shared)?,
+            Way::SameHost(_) => self.serve_same_host(shared)?,
         }
         self.take_in(shared)
     }
 
-    fn serve_beside<W: Wire>(&mut self, shared: &mut Shared<'_, P, W>) -> Result<(), Malformed> {
+    fn serve_same_host<W: Wire>(&mut self, shared: &mut Shared<'_, P, W>) -> Result<(), Malformed> {
         let number = self.number;
         let Self { target, connection, way, .. } = self;
-        let Way::Beside(beside) = way else { return Ok(()) };
+        let Way::SameHost(same_host) = way else { return Ok(()) };
         let Shared { table, notes, program, wire } = shared;
         let taken = connection.here.noted;
         let performed =
-            beside.perform(target, table, &mut Reach { program: *program, notes, taken });
+            same_host.perform(target, table, &mut Reach { program: *program, notes, taken });
         self.sync();
         let Self { connection, way, .. } = self;
-        let Way::Beside(beside) = way else { return Ok(()) };
-        beside.offer(number, connection, *wire);
-        beside.store(number, connection, *wire);
+        let Way::SameHost(same_host) = way else { return Ok(()) };
+        same_host.offer(number, connection, *wire);
+        same_host.store(number, connection, *wire);
         performed
     }
 
@@ -435,7 +435,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         shared: &mut Shared<'_, P, W>,
         step: impl FnOnce(
             &mut Linked<M>,
-            &mut Around<'_, Connection, Serving<'_, P>, Line<'_, W>>,
+            &mut StepContext<'_, Connection, Serving<'_, P>, Line<'_, W>>,
         ) -> Result<R, Malformed>,
     ) -> Result<Option<R>, Malformed> {
         let Self { number, target, connection, way, ended, .. } = self;
@@ -445,7 +445,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         let reach = Reach { program: *program, notes, taken: connection.here.noted };
         let target = &mut Serving { target, table, reach, is_served };
         let network = &mut Line { peer: *number, wire: *wire };
-        let done = step(linked, &mut Around { lanes: connection, target, network })?;
+        let done = step(linked, &mut StepContext { lanes: connection, target, network })?;
         self.sync();
         Ok(Some(done))
     }
@@ -470,9 +470,9 @@ impl<M: Memory, P: Program> Peer<M, P> {
         looks: &Looks,
         shared: &mut Shared<'_, P, W>,
     ) -> Result<(), Malformed> {
-        self.step(shared, |linked, around| {
-            let heard = linked.on_header(header, looks, around.network)?;
-            linked.on_payload(heard, (header, payload), looks.now(), around)
+        self.step(shared, |linked, context| {
+            let heard = linked.on_header(header, looks, context.network)?;
+            linked.on_payload(heard, (header, payload), looks.now(), context)
         })?;
         self.take_in(shared)
     }
@@ -480,7 +480,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     /// A peer of this host has stored a record.
     pub(super) fn on_record(&mut self, lane: LaneName, record: &Entry) -> Result<(), Malformed> {
         match &mut self.way {
-            Way::Beside(beside) => beside.on_record(lane, record, &mut self.connection),
+            Way::SameHost(same_host) => same_host.on_record(lane, record, &mut self.connection),
             Way::Linked(_) => Err(Malformed),
         }
     }
@@ -492,7 +492,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
             return Err(Malformed);
         }
         match &mut self.way {
-            Way::Beside(beside) => beside.on_word(word, value, &mut self.connection),
+            Way::SameHost(same_host) => same_host.on_word(word, value, &mut self.connection),
             Way::Linked(_) => Err(Malformed),
         }
     }
@@ -501,8 +501,8 @@ impl<M: Memory, P: Program> Peer<M, P> {
     // spec: WIRE-9
     pub(super) fn on_offer(&mut self, offer: Offer) -> Result<(), Malformed> {
         match self.way {
-            Way::Beside(_) if self.ended.is_none() => self.connection.take_offer(offer),
-            Way::Beside(_) => Ok(()),
+            Way::SameHost(_) if self.ended.is_none() => self.connection.take_offer(offer),
+            Way::SameHost(_) => Ok(()),
             Way::Linked(_) => Err(Malformed),
         }
     }

@@ -1,11 +1,11 @@
 //! The way of commands from an operation to its peer: into frames of a link, or into a lane.
-use super::ask::Ask;
-use super::beside::Beside;
 use super::carrier::channel_of;
 use super::carrier::frames::{FRAMES_MAX, Memory};
+use super::command_record::CommandRecord;
 use super::effects::Program;
 use super::initiator::{Bounds, Requests};
 use super::linked::Linked;
+use super::same_host::SameHost;
 use crate::command::COMMAND_BYTES;
 use crate::execute::Command;
 use crate::lane::Kind;
@@ -31,7 +31,7 @@ pub(super) enum Way<M: Memory> {
     /// A link with another host.
     Linked(Box<Linked<M>>),
     /// Lanes of this host.
-    Beside(Box<Beside>),
+    SameHost(Box<SameHost>),
 }
 
 /// Where a command's data comes from.
@@ -66,8 +66,8 @@ impl<M: Memory, P: Program> Requests for Posting<'_, M, P> {
                 let (most, worth) = (linked.frames().longest(), linked.frames().whole());
                 Bounds { requests: None, responses, most, worth: worth.min(most) }
             }
-            Way::Beside(beside) => {
-                let requests = Some(beside.commands.capacity());
+            Way::SameHost(same_host) => {
+                let requests = Some(same_host.commands.capacity());
                 Bounds { requests, responses, most: RECORD_MAX, worth: RECORD_MAX }
             }
         }
@@ -80,11 +80,11 @@ impl<M: Memory, P: Program> Requests for Posting<'_, M, P> {
     fn has_room(&mut self, answered: bool, data: usize) -> bool {
         match self.way {
             Way::Linked(linked) => linked.frames().fits(channel_of(answered), COMMAND_BYTES + data),
-            Way::Beside(beside) => beside.commands.has_room(COMMAND_BYTES + data),
+            Way::SameHost(same_host) => same_host.commands.has_room(COMMAND_BYTES + data),
         }
     }
 
-    fn push(&mut self, ask: &impl Ask, (at, len): (u64, usize)) {
+    fn push(&mut self, command: &impl CommandRecord, (at, len): (u64, usize)) {
         let Self { way, program, source, .. } = self;
         let fill = |bytes: &mut [u8]| match &*source {
             Source::Call(data) => bytes.copy_from_slice(&data[at as usize..][..len]),
@@ -94,9 +94,9 @@ impl<M: Memory, P: Program> Requests for Posting<'_, M, P> {
             }
         };
         let has_gone = match way {
-            Way::Linked(linked) => linked.post(ask, (len, fill)).is_ok(),
-            Way::Beside(beside) => {
-                beside.commands.push_with((Kind::Command, 0), ask.words(), (len, fill))
+            Way::Linked(linked) => linked.post(command, (len, fill)).is_ok(),
+            Way::SameHost(same_host) => {
+                same_host.commands.push_with((Kind::Command, 0), command.words(), (len, fill))
             }
         };
         debug_assert!(has_gone, "room was made sure of");
@@ -106,14 +106,14 @@ impl<M: Memory, P: Program> Requests for Posting<'_, M, P> {
     fn reach(&self) -> u64 {
         match &*self.way {
             Way::Linked(_) => FRAMES_MAX as u64,
-            Way::Beside(beside) => u64::from(beside.commands.reach()),
+            Way::SameHost(same_host) => u64::from(same_host.commands.reach()),
         }
     }
 
     fn has_room_for_batch(&mut self, units: u64) -> bool {
         match self.way {
             Way::Linked(linked) => units <= linked.frames().left(Channel::Posted) as u64,
-            Way::Beside(beside) => beside.commands.has_lines(units),
+            Way::SameHost(same_host) => same_host.commands.has_lines(units),
         }
     }
 }

@@ -318,7 +318,7 @@ impl Target {
         let posted = posted.ok().map(|(posted, _)| posted);
         self.executed += 1;
         self.tell(posted.as_ref(), &carried, resources);
-        let asks = posted.is_some_and(|posted| posted.message.asks);
+        let asks = posted.is_some_and(|posted| posted.message.is_answered);
         if asks || carried.status != Status::Ok {
             let (number, Carried { status, given: value, .. }) = (self.executed as u32, carried);
             let read = if status == Status::Ok { wanted } else { 0 };

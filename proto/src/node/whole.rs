@@ -7,7 +7,7 @@
 //!  batch, send, flush  |   |      |    +--------- Peer, for each ----+ |
 //!  enqueue, dequeue    |   |      |    | initiator --> frames of a   | |--> transmit
 //!  receive             |   |      |    | target    <-- link (Linked) | |<-- on_frame
-//!  notification <------|---'      '----|           or lanes (Beside) | |--> store, tell
+//!  notification <------|---'      '----|           or lanes (SameHost) | |--> store, tell
 //!                      |               +-----------------------------+ |<-- on_record, on_word
 //!                      +------------------------------------------------+
 //!  write, read, atomic, land, ended, gone <--'      '<-- on_time, deadline
@@ -245,7 +245,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         };
         // What it reads goes somewhere.
         let wanted = reply.as_ref().map_or(0, |(_, wanted)| *wanted);
-        if data.len() != brought || wanted != read || reply.is_some() && !message.asks {
+        if data.len() != brought || wanted != read || reply.is_some() && !message.is_answered {
             return Err(Fault::Malformed.into());
         }
         message.check()?;

@@ -3,7 +3,7 @@
 use super::{contains, permits};
 use crate::fault::Fault;
 use crate::keyed::Keyed;
-use crate::units::{Rights, WindowClaim};
+use crate::units::{Rights, RmaClaim};
 
 /// Memory regions that are open at a time in a set.
 // spec: ENV-21
@@ -80,7 +80,7 @@ impl<M> MemoryRegions<M> {
     /// Checks a claim: the memory that it is about, and where in that it begins.
     // spec: ENV-23
     #[inline]
-    pub fn translate(&self, claim: &WindowClaim) -> Result<(&M, u64), Fault> {
+    pub fn translate(&self, claim: &RmaClaim) -> Result<(&M, u64), Fault> {
         let (seen, memory) = self.open.get(&claim.key).ok_or(Fault::UnknownKey)?;
         permits(seen.rights, claim.rights)?;
         let at = claim.address.checked_sub(seen.base).ok_or(Fault::Bounds)?;

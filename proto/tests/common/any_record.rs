@@ -21,17 +21,17 @@ pub(crate) fn record(bytes: &[u8]) {
         assert_eq!((Record::parse(tag, head, len), written), (Ok((record, count)), count));
         assert!(!RmaRecord::is_one(tag) && len - count * 8 <= EAGER_MAX);
     }
-    if let Ok((touch, count)) = RmaRecord::parse(tag, words, len) {
-        let (tag, head, written) = touch.encode();
-        assert_eq!((RmaRecord::parse(tag, head, len), written), (Ok((touch, count)), count));
+    if let Ok((rma, count)) = RmaRecord::parse(tag, words, len) {
+        let (tag, head, written) = rma.encode();
+        assert_eq!((RmaRecord::parse(tag, head, len), written), (Ok((rma, count)), count));
         assert!(RmaRecord::is_one(tag) && len - count * 8 <= EAGER_MAX);
-        work_out(&touch, rest);
+        work_out(&rma, rest);
     }
 }
 
 /// Does what is asked for, with any operands, to any memory.
-fn work_out(touch: &RmaRecord, bytes: &[u8]) {
-    let RmaRecord::Update { what, .. } = touch else { return };
+fn work_out(rma: &RmaRecord, bytes: &[u8]) {
+    let RmaRecord::Update { what, .. } = rma else { return };
     let mut bytes = bytes.iter().rev().cycle().copied().chain(std::iter::repeat(0));
     let mut some = |len| bytes.by_ref().take(len).collect::<Vec<_>>();
     let (operand, compare) = (some(what.operand_len()), some(what.comparand_len()));

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::LINE;
-use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, Outward};
+use ayre_proto::node::carrier::lanes::{Lanes, NoRoom, Offer, RxLane, TxLane};
 use ayre_proto::node::lane::Lane;
 use std::collections::VecDeque;
 
@@ -78,25 +78,25 @@ impl PlainPort {
         fits
     }
 
-    fn source(&self, lane: Outward) -> &Lane {
+    fn source(&self, lane: TxLane) -> &Lane {
         match lane {
-            Outward::Messages => &self.messages,
-            Outward::Queue(number) => &self.feeds[number],
+            TxLane::Messages => &self.messages,
+            TxLane::Queue(number) => &self.feeds[number],
         }
     }
 
-    fn source_mut(&mut self, lane: Outward) -> &mut Lane {
+    fn source_mut(&mut self, lane: TxLane) -> &mut Lane {
         match lane {
-            Outward::Messages => &mut self.messages,
-            Outward::Queue(number) => &mut self.feeds[number],
+            TxLane::Messages => &mut self.messages,
+            TxLane::Queue(number) => &mut self.feeds[number],
         }
     }
 
-    fn target(&mut self, lane: Inward) -> &mut Lane {
+    fn target(&mut self, lane: RxLane) -> &mut Lane {
         match lane {
-            Inward::Messages => &mut self.came,
-            Inward::Responses => &mut self.answers,
-            Inward::Queue(number) => &mut self.sinks[number],
+            RxLane::Messages => &mut self.came,
+            RxLane::Responses => &mut self.answers,
+            RxLane::Queue(number) => &mut self.sinks[number],
         }
     }
 }
@@ -106,38 +106,38 @@ fn lines_of(offer: &Offer) -> u32 {
 }
 
 impl Lanes for PlainPort {
-    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
+    fn head(&self, lane: TxLane) -> Option<Result<Status, Malformed>> {
         self.source(lane).peek().map(|entry| Ok(entry.status()))
     }
 
-    fn copy(&self, lane: Outward, into: &mut [u8]) {
+    fn copy(&self, lane: TxLane, into: &mut [u8]) {
         let entry = self.source(lane).peek().expect("a record is copied while it is there");
         into.copy_from_slice(&entry.bytes);
     }
 
-    fn pass(&mut self, lane: Outward, _: &Status) {
+    fn pass(&mut self, lane: TxLane, _: &Status) {
         let passed = self.source_mut(lane).pass();
         assert!(passed.is_some(), "a record is passed on once it is there");
     }
 
-    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
+    fn give_back(&mut self, lane: TxLane, consumed: u32) -> Result<(), Malformed> {
         self.source_mut(lane).give_back(consumed)
     }
 
     fn publish(
         &mut self,
-        lane: Inward,
+        lane: RxLane,
         (kind, tag): (Kind, u32),
         bytes: &[u8],
     ) -> Result<(), NoRoom> {
         if self.target(lane).push(kind, tag, bytes) { Ok(()) } else { Err(NoRoom) }
     }
 
-    fn given_back(&self, lane: Inward) -> u32 {
+    fn given_back(&self, lane: RxLane) -> u32 {
         match lane {
-            Inward::Messages => self.came_said.unwrap_or_else(|| self.came.given_back()),
-            Inward::Responses => self.answers.given_back(),
-            Inward::Queue(number) => self.sinks[number].given_back(),
+            RxLane::Messages => self.came_said.unwrap_or_else(|| self.came.given_back()),
+            RxLane::Responses => self.answers.given_back(),
+            RxLane::Queue(number) => self.sinks[number].given_back(),
         }
     }
 

@@ -66,8 +66,14 @@ fn priorities_notify_exactly_where_they_rise() {
     let send = |place: &mut Place, priority: u8| {
         let form = Form::Pointer { entry: 0, registers: [priority, 0, 0] };
         let operand = 1 << priority;
-        let message =
-            DepositMessage { form, operand, mask: Mask::ALL, len: 8, brings: true, asks: false };
+        let message = DepositMessage {
+            form,
+            operand,
+            mask: Mask::ALL,
+            len: 8,
+            brings: true,
+            is_answered: false,
+        };
         place.deliver(&message, &[priority + 1; 8]).unwrap();
         place.notified
     };
@@ -176,7 +182,7 @@ fn a_mask_leaves_neighbours_alone() {
         mask: Mask(0b1010),
         len: 16,
         brings: true,
-        asks: false,
+        is_answered: false,
     };
     place.deliver(&message, &[1; 16]).unwrap();
     let written: Vec<_> = (0..32).filter(|at| place.memory[*at] == 1).collect();

@@ -21,11 +21,12 @@ fn posted() -> impl Strategy<Value = Posted> {
             operand,
             mask,
             len,
-            (brings, asks),
+            (brings, is_answered),
             (slot, generation, epoch, bits, tag, value),
         )| {
             let (key, classes) = (Key { slot, generation }, Classes::from_bits_truncate(bits));
-            let message = DepositMessage { form, operand, mask: Mask(mask), len, brings, asks };
+            let message =
+                DepositMessage { form, operand, mask: Mask(mask), len, brings, is_answered };
             Posted { key, epoch, classes, tag, value, message }
         },
     )

@@ -115,5 +115,12 @@ impl Place {
 
 /// A message that brings so many bytes.
 pub(crate) fn message(form: Form, operand: u64, len: usize) -> DepositMessage {
-    DepositMessage { form, operand, mask: Mask::ALL, len: len as u16, brings: len > 0, asks: true }
+    DepositMessage {
+        form,
+        operand,
+        mask: Mask::ALL,
+        len: len as u16,
+        brings: len > 0,
+        is_answered: true,
+    }
 }

@@ -131,7 +131,7 @@ fn message(letter: &Letter) -> DepositMessage {
         None => Form::Pointer { entry: letter.entry, registers: letter.registers },
     };
     let Letter { operand, mask, len, brings, .. } = *letter;
-    DepositMessage { form, operand, mask: Mask(mask), len: len as u16, brings, asks: true }
+    DepositMessage { form, operand, mask: Mask(mask), len: len as u16, brings, is_answered: true }
 }
 
 /// What the machine and the interpreter make of a letter.

@@ -14,7 +14,7 @@ fn posted() -> Posted {
         mask: Mask::ALL,
         len: 12,
         brings: true,
-        asks: false,
+        is_answered: false,
     };
     Posted { key: KEY, epoch: 2, classes: Classes::empty(), tag: 7, value: 8, message }
 }

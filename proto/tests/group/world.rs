@@ -4,7 +4,7 @@ use super::oracle::{Entry, Seen};
 use super::short;
 use ayre_netsim::Channels;
 use ayre_proto::group::{
-    Answer, Effects, Group, Guest, Label, Member, Message, Options, Refusal, View,
+    Answer, Effects, Group, Label, Member, Message, Options, Outsider, Refusal, View,
 };
 use ayre_proto::lane::Malformed;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub(crate) enum State {
 pub(crate) struct Node {
     pub(crate) state: State,
     pub(crate) group: Option<Group<u64>>,
-    pub(crate) guest: Option<(usize, Guest)>,
+    pub(crate) guest: Option<(usize, Outsider)>,
     /// What it asked its door to send, and was not told of.
     pub(crate) asked: Option<u64>,
     pub(crate) seen: Seen,
@@ -118,7 +118,7 @@ pub(crate) struct World {
 }
 
 /// What a group causes at one node.
-struct Desk<'a> {
+struct TestEffects<'a> {
     me: usize,
     net: &'a mut Channels<Packet>,
     seen: &'a mut Seen,
@@ -130,13 +130,13 @@ struct Desk<'a> {
     fresh: Vec<(u64, Entry)>,
 }
 
-impl Desk<'_> {
+impl TestEffects<'_> {
     const fn is_burnt(&self) -> bool {
         matches!(*self.fuse, Some(0))
     }
 }
 
-impl Effects<u64> for Desk<'_> {
+impl Effects<u64> for TestEffects<'_> {
     fn send(&mut self, to: Member, message: Message<'_, u64>) {
         assert!(!self.checks || to.0 as usize != self.me, "nobody sends to itself");
         if self.is_burnt() || !self.checks {
@@ -228,10 +228,10 @@ impl World {
     fn with<R>(
         &mut self,
         at: usize,
-        act: impl FnOnce(&mut Option<Group<u64>>, &mut Desk<'_>) -> R,
+        act: impl FnOnce(&mut Option<Group<u64>>, &mut TestEffects<'_>) -> R,
     ) -> R {
         let node = &mut self.nodes[at];
-        let mut desk = Desk {
+        let mut effects = TestEffects {
             me: at,
             net: &mut self.net,
             seen: &mut node.seen,
@@ -242,8 +242,8 @@ impl World {
             branches: self.branches,
             fresh: Vec::new(),
         };
-        let result = act(&mut node.group, &mut desk);
-        let fresh = desk.fresh;
+        let result = act(&mut node.group, &mut effects);
+        let fresh = effects.fresh;
         if let Some(group) = &node.group {
             let (items, requests) = group.held();
             assert!(items <= usize::from(self.options.window) + 1, "too much is kept");
@@ -294,8 +294,9 @@ impl World {
         let me = Member(at as u32);
         self.sent.insert(payload, (me, None));
         let said = (payload, self.is_short);
-        let (sent, is_short) = self
-            .with(at, |group, desk| short::multicast(group.as_mut().expect("a group"), said, desk));
+        let (sent, is_short) = self.with(at, |group, effects| {
+            short::multicast(group.as_mut().expect("a group"), said, effects)
+        });
         self.counts.short += u64::from(is_short);
         match sent {
             Ok(number) => {
@@ -310,15 +311,15 @@ impl World {
     }
 
     pub(crate) fn leave(&mut self, at: usize) {
-        let left = self.with(at, |group, desk| group.as_mut().expect("a group").leave(desk));
+        let left = self.with(at, |group, effects| group.as_mut().expect("a group").leave(effects));
         self.counts.leaves += u64::from(left.is_ok());
     }
 
     pub(crate) fn join(&mut self, at: usize, door: usize) {
         let options = self.options;
         self.counts.joins += 1;
-        self.with(at, |group, desk| {
-            *group = Some(Group::join(Member(at as u32), Member(door as u32), options, desk));
+        self.with(at, |group, effects| {
+            *group = Some(Group::join(Member(at as u32), Member(door as u32), options, effects));
         });
     }
 
@@ -326,13 +327,13 @@ impl World {
     pub(crate) fn ask(&mut self, at: usize, door: usize) {
         let payload = self.dice.word();
         let old = self.nodes[at].guest.take().filter(|(old, _)| self.is_in(*old));
-        let (door, mut guest) = old.unwrap_or_else(|| (door, Guest::new(Member(door as u32))));
+        let (door, mut guest) = old.unwrap_or_else(|| (door, Outsider::new(Member(door as u32))));
         let node = &mut self.nodes[at];
         if let Ok(message) = guest.ask(payload) {
             self.counts.guests += 1;
             self.sent.insert(payload, (Member(at as u32), None));
             node.asked = Some(payload);
-            self.with(at, |_, desk| desk.send(Member(door as u32), message));
+            self.with(at, |_, effects| effects.send(Member(door as u32), message));
         }
         self.nodes[at].guest = Some((door, guest));
     }
@@ -407,8 +408,8 @@ impl World {
         message: Message<'_, u64>,
     ) -> (Result<(), Malformed>, bool) {
         let before = format!("{:?}", self.group(to));
-        let said = self.with(to, |group, desk| {
-            group.as_mut().expect("a group").on_message(Member(from), message, desk)
+        let said = self.with(to, |group, effects| {
+            group.as_mut().expect("a group").on_message(Member(from), message, effects)
         });
         (said, before == format!("{:?}", self.group(to)))
     }
@@ -443,8 +444,8 @@ impl World {
             Packet::Death => {
                 self.nodes[to].dead.insert(who);
                 if self.nodes[to].group.is_some() {
-                    self.with(to, |group, desk| {
-                        group.as_mut().expect("a group").on_death(who, desk);
+                    self.with(to, |group, effects| {
+                        group.as_mut().expect("a group").on_death(who, effects);
                     });
                 }
                 return;
@@ -468,11 +469,11 @@ impl World {
         if self.nodes[to].group.is_some() {
             let described = format!("{message:?}");
             let may_be_short = self.is_short;
-            let (done, is_short) = self.with(to, |group, desk| {
+            let (done, is_short) = self.with(to, |group, effects| {
                 let group = group.as_mut().expect("a group");
-                match may_be_short && short::take(group, who, &message, desk) {
+                match may_be_short && short::take(group, who, &message, effects) {
                     true => (Ok(()), true),
-                    false => (group.on_message(who, message, desk), false),
+                    false => (group.on_message(who, message, effects), false),
                 }
             });
             self.counts.short += u64::from(is_short);

@@ -11,7 +11,7 @@ use ayre_proto::link::frame::{Channel, Flags, Full, Payload, Record, RecordKind}
 use ayre_proto::node::carrier::counts::Counts;
 use ayre_proto::node::carrier::frames::FRAMES_MAX;
 use ayre_proto::node::carrier::lanes::{Offer, OfferKind};
-use ayre_proto::node::carrier::{About, Carrier, PATIENCE, Taken};
+use ayre_proto::node::carrier::{About, COUNTS_DELAY, Carrier, Taken};
 use ayre_proto::notify::Classes;
 use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
@@ -335,8 +335,8 @@ fn counts_are_sent_at_once_if_a_peer_waits_and_otherwise_soon() {
     assert_eq!((*channel, *kind, *tag), asking);
     stage.port.noted = 1;
     stage.gather(&mut paper);
-    assert_eq!((paper.records.len(), stage.carrier.deadline()), (1, Some(PATIENCE)));
-    paper.now = PATIENCE;
+    assert_eq!((paper.records.len(), stage.carrier.deadline()), (1, Some(COUNTS_DELAY)));
+    paper.now = COUNTS_DELAY;
     stage.gather(&mut paper);
     assert_eq!((paper.records.len(), stage.carrier.deadline()), (2, None));
 }

@@ -9,7 +9,7 @@ use ayre_proto::link::frame::{Channel, HEADER_BYTES, Header};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::{Repair, WINDOW};
 use ayre_proto::node::carrier::frames::{Frame, Frames};
-use ayre_proto::node::linked::{Around, Linked, Network, Transmit};
+use ayre_proto::node::linked::{Linked, Network, StepContext, Transmit};
 use ayre_proto::units::PeerId;
 
 const LONGEST: usize = 1400;
@@ -91,7 +91,7 @@ impl Side {
 
     fn serve(&mut self, now: u64) {
         let Self { linked, port, target, out } = self;
-        let around = &mut Around { lanes: port, target, network: out };
+        let around = &mut StepContext { lanes: port, target, network: out };
         linked.serve(now, around).expect("an honest peer");
     }
 
@@ -102,7 +102,7 @@ impl Side {
             let header = Header::parse(&header.encode(crc32c), crc32c).expect("not damaged");
             let heard = linked.on_header(&header, &Looks::all_the_time(now), out).expect("honest");
             let around =
-                &mut Around { lanes: &mut *port, target: &mut *target, network: &mut *out };
+                &mut StepContext { lanes: &mut *port, target: &mut *target, network: &mut *out };
             linked.on_payload(heard, (&header, &payload), now, around).expect("honest");
         }
     }

@@ -165,25 +165,25 @@ fn recorded_opens_do_not_shut_their_opener_out() {
 fn one_host_that_fills_all_places_keeps_no_other_out() {
     let mut door = door(HalfOpenTable::TIMEOUT);
     let mut number = 0;
-    let mut knock = |door: &mut HalfOpenTable, host: u64| {
+    let mut open_from = |door: &mut HalfOpenTable, host: u64| {
         number += 1;
         let open = set_up(number, 0);
         let asker = OpenRequest { host, ..asker(number.into(), &open, true) };
         let admitted = door.admit(asker, &open, set_up(2, number.into()), 0);
         (open, admitted.map(|(_, left)| left.map(|left| *left.theirs())))
     };
-    let flood: Vec<_> = (0..HALF_OPEN_MAX).map(|_| knock(&mut door, 1)).collect();
+    let flood: Vec<_> = (0..HALF_OPEN_MAX).map(|_| open_from(&mut door, 1)).collect();
     assert!(flood.iter().all(|(_, admitted)| *admitted == Ok(None)), "they are free");
-    assert_eq!(knock(&mut door, 1).1, Err(AdmitError::Full), "no young place of its own host");
+    assert_eq!(open_from(&mut door, 1).1, Err(AdmitError::Full), "no young place of its own host");
     let mut honest = Vec::new();
     for nth in 0..HALF_OPEN_MAX / 4 {
         for host in [2, 3] {
-            let (open, admitted) = knock(&mut door, host);
+            let (open, admitted) = open_from(&mut door, host);
             let left = admitted.expect("another host").expect("for one of the many");
             assert!(flood.iter().any(|(flooded, _)| *flooded == left), "{nth} of {host}");
             honest.push(open);
         }
-        assert_eq!(knock(&mut door, 1).1, Err(AdmitError::Full));
+        assert_eq!(open_from(&mut door, 1).1, Err(AdmitError::Full));
         if honest.len() == 2 * 20 {
             break;
         }

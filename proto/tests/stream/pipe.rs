@@ -38,7 +38,7 @@ pub(crate) struct Pipe {
     /// Times that it was led elsewhere.
     sections: u64,
     /// Ports that it has ever gone through.
-    touched: Vec<PeerId>,
+    visited: Vec<PeerId>,
     pub(crate) state: State,
     values: Vec<u64>,
     sent: usize,
@@ -82,7 +82,7 @@ impl Pipe {
             request: None,
             set: vec![],
             sections: 0,
-            touched: vec![source, controller],
+            visited: vec![source, controller],
             state: State::Laid,
             values,
             sent: 0,
@@ -95,7 +95,7 @@ impl Pipe {
 
     /// Entries from this stage on, the last one first.
     fn order(&mut self, from: usize) {
-        self.touched.extend(self.ports[from..].iter().map(|(port, _)| *port));
+        self.visited.extend(self.ports[from..].iter().map(|(port, _)| *port));
         for at in (from..self.stages.len()).rev() {
             let (port, name) = self.place_before(at);
             let (stage, argument) = self.stages[at];
@@ -187,7 +187,7 @@ impl Pipe {
     }
 
     fn is_hit(&self, world: &World) -> bool {
-        self.touched.iter().any(|port| !world.nodes.contains_key(port))
+        self.visited.iter().any(|port| !world.nodes.contains_key(port))
     }
 
     fn open(&mut self, world: &mut World) {

@@ -1,7 +1,7 @@
 //! Vectors of the records of a messenger, and of both ends of its long messages.
 use super::frame::{from_hex, hex};
 use super::script::{Fields, Machine, Script};
-use ayre_proto::active::long::{Inward, Message, Outward, Taken, Way};
+use ayre_proto::active::long::{LongReceiver, LongSender, Message, Taken, Way};
 use ayre_proto::active::record::{DropCause, Pulled, Record};
 use ayre_proto::lane::Malformed;
 
@@ -33,8 +33,8 @@ due -> TAG:BYTES                    what the sender is to be told, and is told; 
 /// Both ends.
 #[derive(Default)]
 struct Ends {
-    out: Outward,
-    inward: Inward,
+    out: LongSender,
+    inward: LongReceiver,
 }
 
 pub(crate) fn machine() -> Box<dyn Machine> {
@@ -145,7 +145,7 @@ impl Machine for Ends {
                 })
             }
             "out" => {
-                self.out = Outward::default();
+                self.out = LongSender::default();
                 Ok(())
             }
             "send" => return self.send(inputs),
@@ -153,7 +153,7 @@ impl Machine for Ends {
             "room" => self.out.on_room(inputs.number()),
             "pulled" => self.out.on_pulled(pulled(inputs)),
             "in" => {
-                self.inward = Inward::default();
+                self.inward = LongReceiver::default();
                 Ok(())
             }
             "want" => self.inward.on_want(),

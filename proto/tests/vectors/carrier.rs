@@ -11,7 +11,7 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::link::frame::{Flags, Record, RecordKind};
 use ayre_proto::node::carrier::counts::Counts;
 use ayre_proto::node::carrier::frames::Frames;
-use ayre_proto::node::carrier::{About, Carrier, PATIENCE, Taken};
+use ayre_proto::node::carrier::{About, COUNTS_DELAY, Carrier, Taken};
 use ayre_proto::notify::Classes;
 use ayre_proto::units::{Claim, Key, PeerId};
 
@@ -225,8 +225,8 @@ fn telling(s: &mut Script) {
     for step in ["gather 0 -", "port 0 1 0 0", "gather 64 -"] {
         s.run(step);
     }
-    s.run(format!("gather {:x} -", 0x64 + PATIENCE - 1));
-    s.run(format!("gather {:x} -", 0x64 + PATIENCE));
+    s.run(format!("gather {:x} -", 0x64 + COUNTS_DELAY - 1));
+    s.run(format!("gather {:x} -", 0x64 + COUNTS_DELAY));
     for step in [
         "gather 10000 -",
         "port 1 1 0 0",
@@ -278,7 +278,7 @@ fn traffic(s: &mut Script) {
                 s.run("ask");
             }
             _ => {
-                now += s.random.below(PATIENCE);
+                now += s.random.below(COUNTS_DELAY);
                 s.run(format!("port {:x} {:x} 0 0", told[0], told[1]));
                 let begun = s.random.pick(&["-", "-", "posted", "response"]);
                 s.run(format!("gather {now:x} {begun}"));

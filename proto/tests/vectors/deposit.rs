@@ -157,13 +157,13 @@ fn message(inputs: &mut Fields<'_>) -> DepositMessage {
         _ => panic!("{form} is no form"),
     };
     let (operand, mask, len) = (inputs.number(), Mask(inputs.number()), inputs.number());
-    let (brings, asks) = (inputs.number::<u8>() == 1, inputs.number::<u8>() == 1);
-    DepositMessage { form, operand, mask, len, brings, asks }
+    let (brings, is_answered) = (inputs.number::<u8>() == 1, inputs.number::<u8>() == 1);
+    DepositMessage { form, operand, mask, len, brings, is_answered }
 }
 
 fn show(posted: &Posted) -> String {
     let Posted { key, epoch, classes, tag, value, message } = posted;
-    let DepositMessage { form, operand, mask, len, brings, asks } = message;
+    let DepositMessage { form, operand, mask, len, brings, is_answered } = message;
     let form = match form {
         Form::Carried(instruction) => format!("carried {:x} 0 0 0", instruction.word()),
         Form::Pointer { entry, registers: [x, y, z] } => {
@@ -172,10 +172,10 @@ fn show(posted: &Posted) -> String {
         Form::Probe => "probe 0 0 0 0".to_owned(),
     };
     let Key { slot, generation } = key;
-    let (brings, asks) = (u8::from(*brings), u8::from(*asks));
+    let (brings, is_answered) = (u8::from(*brings), u8::from(*is_answered));
     format!(
         "{slot:x} {generation:x} {epoch:x} {:x} {tag:x} {value:x} {form} {operand:x} {:x} {len:x} \
-         {brings} {asks}",
+         {brings} {is_answered}",
         classes.bits(),
         mask.0
     )

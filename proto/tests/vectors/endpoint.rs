@@ -385,7 +385,7 @@ fn touched(s: &mut Script) {
     let (key, address) = (7, 0x1000);
     s.section("a remote writes, reads and updates");
     s.run("endpoint 40000000");
-    let what = Calculation { op: Combine::Sum, number: Number::U64, count: 1, tells: true };
+    let what = Calculation { op: Combine::Sum, number: Number::U64, count: 1, fetches: true };
     for status in ["ok", "bounds"] {
         s.run(format!("claims {status}"));
         touch(s, RmaRecord::WriteHere { key, address, id: 1, before: 0, data: Some(9) }, 0x40);

@@ -9,7 +9,7 @@ use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::{self, Malformed};
 use ayre_proto::limits::PENDING_MAX;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::node::initiator::{
     Awaited, Begun, Bounds, Commands, Ended, Initiator, Landing, Refused, Requests, data_of,
 };
@@ -68,9 +68,9 @@ impl Requests for Way {
         self.room > 0
     }
 
-    fn push(&mut self, ask: &impl Ask, (at, len): (u64, usize)) {
+    fn push(&mut self, command: &impl CommandRecord, (at, len): (u64, usize)) {
         self.room -= 1;
-        let words = ask.words().map(|word| format!("{word:x}")).join(" ");
+        let words = command.words().map(|word| format!("{word:x}")).join(" ");
         self.pushed.push(format!("{words} {at:x} {len:x}"));
     }
 
@@ -165,9 +165,9 @@ impl Bench {
 
     fn message(&mut self, inputs: &mut Fields<'_>) -> String {
         let (to, len) = (inputs.text(), inputs.number::<u16>());
-        let [brings, asks] = [0, 1].map(|_| inputs.number::<u8>() == 1);
+        let [brings, is_answered] = [0, 1].map(|_| inputs.number::<u8>() == 1);
         let (form, mask) = (Form::Probe, Mask::ALL);
-        let message = DepositMessage { form, operand: 0, mask, len, brings, asks };
+        let message = DepositMessage { form, operand: 0, mask, len, brings, is_answered };
         let (key, classes) = (Key { slot: 2, generation: 1 }, Classes::REQUESTER);
         let posted = Posted { key, epoch: 0, classes, tag: 3, value: 4, message };
         let (data, wanted) = if brings { (len, 0) } else { (0, len) };

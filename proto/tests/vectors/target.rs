@@ -50,13 +50,13 @@ struct Surroundings {
     effects: RefCell<Vec<String>>,
 }
 
-struct Came<'a> {
+struct Incoming<'a> {
     data: usize,
     room: &'a mut (usize, usize),
     answered: Vec<String>,
 }
 
-impl Exchange for Came<'_> {
+impl Exchange for Incoming<'_> {
     fn bring(&mut self, into: &mut [u8]) {
         assert_eq!(into.len(), self.data, "a message brings what it says");
     }
@@ -146,7 +146,7 @@ impl Bench {
 
     fn serve(&mut self, record: &Status, words: &Words) -> Result<bool, Malformed> {
         let data = data_of(record)?;
-        let mut came = Came { data: data as usize, room: &mut self.room, answered: Vec::new() };
+        let mut came = Incoming { data: data as usize, room: &mut self.room, answered: Vec::new() };
         let Self { table, target, surroundings, .. } = self;
         let done = target.perform((words, data), table, surroundings, &mut came)?;
         // An answer goes before its notification, and behind everything else.
@@ -241,9 +241,9 @@ fn serve(s: &mut Script, data: usize, words: &str) -> String {
     s.run(format!("serve command {:x} {words}", COMMAND_BYTES + data))
 }
 
-fn message(len: u16, brings: bool, asks: bool) -> String {
+fn message(len: u16, brings: bool, is_answered: bool) -> String {
     let (form, mask) = (Form::Probe, Mask::ALL);
-    let message = DepositMessage { form, operand: 9, mask, len, brings, asks };
+    let message = DepositMessage { form, operand: 9, mask, len, brings, is_answered };
     let (key, classes) = (Key { slot: 0, generation: 0 }, Classes::REQUESTER);
     words_of(Posted { key, epoch: 1, classes, tag: 0x7a9, value: 0xfa1, message }.encode())
 }
@@ -331,9 +331,9 @@ fn messages(s: &mut Script) {
         ["none", "ok 77 0", "ok 77 1", "declined 77 0", "held 0 0", "stopped 0 0", "busy"];
     for outcome in outcomes {
         s.run(format!("depot {outcome}"));
-        for (len, brings, asks) in kinds {
+        for (len, brings, is_answered) in kinds {
             let data = if brings { usize::from(len) } else { 0 };
-            serve(s, data, &message(len, brings, asks));
+            serve(s, data, &message(len, brings, is_answered));
         }
         s.run("spared");
     }

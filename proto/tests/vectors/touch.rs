@@ -24,9 +24,9 @@ pub(crate) fn machine() -> Box<dyn Machine> {
     Box::new(Format)
 }
 
-fn show(touch: &RmaRecord) -> String {
+fn show(record: &RmaRecord) -> String {
     let maybe = |word: Option<u64>| word.map_or_else(|| "-".to_owned(), |word| format!("{word:x}"));
-    match *touch {
+    match *record {
         RmaRecord::WriteHere { key, address, id, before, data } => {
             format!("last {key:x} {address:x} {id:x} {before:x} {}", maybe(data))
         }
@@ -40,9 +40,9 @@ fn show(touch: &RmaRecord) -> String {
             format!("read {key:x} {address:x} {id:x} {len:x}")
         }
         RmaRecord::Update { key, address, id, what, data } => {
-            let Calculation { op, number, count, tells } = what;
-            let (op, number, tells) = (op.code(), number.code(), u8::from(tells));
-            let what = format!("{op:x} {number:x} {count:x} {tells:x}");
+            let Calculation { op, number, count, fetches } = what;
+            let (op, number, fetches) = (op.code(), number.code(), u8::from(fetches));
+            let what = format!("{op:x} {number:x} {count:x} {fetches:x}");
             format!("update {key:x} {address:x} {id:x} {what} {}", maybe(data))
         }
     }
@@ -70,7 +70,7 @@ fn read(fields: &mut Fields<'_>) -> RmaRecord {
                 op: Combine::from_code(fields.number()).expect("an op"),
                 number: Number::from_code(fields.number()).expect("a number"),
                 count: fields.number(),
-                tells: fields.number::<u8>() == 1,
+                fetches: fields.number::<u8>() == 1,
             };
             RmaRecord::Update { key, address, id, what, data: fields.maybe() }
         }
@@ -94,7 +94,7 @@ impl Machine for Format {
                 let head = std::array::from_fn(|_| inputs.number());
                 RmaRecord::parse(tag, head, inputs.number()).map_or_else(
                     |_| "malformed".to_owned(),
-                    |(touch, count)| format!("{} {count:x}", show(&touch)),
+                    |(record, count)| format!("{} {count:x}", show(&record)),
                 )
             }
             _ => panic!("{step} is no step of a touch"),

@@ -1,7 +1,7 @@
 //! Vectors of the translation table, and of windows.
 use super::names::fault;
 use super::script::{Fields, Machine, Script};
-use ayre_proto::units::{Claim, Key, PeerId, Rights, WindowClaim};
+use ayre_proto::units::{Claim, Key, PeerId, Rights, RmaClaim};
 use ayre_proto::xlate::memory_regions::{ExposeError, Exposure, MemoryRegions};
 use ayre_proto::xlate::{Cover, Table};
 
@@ -96,7 +96,7 @@ impl Memory {
             },
             "touch" => {
                 let (key, address, len) = (inputs.number(), inputs.number(), inputs.number());
-                let claim = WindowClaim { key, address, len, rights: rights(inputs) };
+                let claim = RmaClaim { key, address, len, rights: rights(inputs) };
                 match self.windows.translate(&claim) {
                     Err(found) => fault(found).to_owned(),
                     Ok((number, offset)) => format!("{number:x} {offset:x}"),

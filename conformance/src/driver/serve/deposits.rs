@@ -40,10 +40,11 @@ fn stored(words: &mut Words<'_>) -> Stored {
 fn held(message: &HeldMessage) -> String {
     let HeldMessage { cause, message, tag, value, data } = message;
     let form = form(&message.form);
-    let (len, brings, asks) = (message.len, u8::from(message.brings), u8::from(message.asks));
+    let (len, brings, answered) =
+        (message.len, u8::from(message.brings), u8::from(message.is_answered));
     let (operand, mask) = (message.operand, message.mask.0);
     let code = cause.code();
-    format!("{code} {form} {operand} {mask} {len} {brings} {asks} {tag} {value} {}", hex(data))
+    format!("{code} {form} {operand} {mask} {len} {brings} {answered} {tag} {value} {}", hex(data))
 }
 
 impl From<Busy> for Answer {

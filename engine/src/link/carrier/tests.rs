@@ -81,17 +81,17 @@ fn lines_come_back_when_they_are_given_back() {
     let mut send = || messages.push((Kind::GatedMessage, 4), [0], &[1]).is_ok();
     let sent = std::iter::repeat_with(&mut send).take_while(|sent| *sent).count();
     for _ in 0..sent {
-        let status = lanes.head(Outward::Messages).unwrap().unwrap();
+        let status = lanes.head(TxLane::Messages).unwrap().unwrap();
         let mut bytes = [0; 9];
-        lanes.copy(Outward::Messages, &mut bytes);
+        lanes.copy(TxLane::Messages, &mut bytes);
         assert_eq!((status.tag, status.len, bytes[8]), (4, 9, 1));
-        lanes.pass(Outward::Messages, &status);
+        lanes.pass(TxLane::Messages, &status);
     }
-    assert!(lanes.head(Outward::Messages).is_none());
+    assert!(lanes.head(TxLane::Messages).is_none());
     assert!(!send(), "passed on is not given back");
-    assert_eq!(lanes.give_back(Outward::Messages, 8), Ok(()));
+    assert_eq!(lanes.give_back(TxLane::Messages, 8), Ok(()));
     assert_eq!(std::iter::repeat_with(&mut send).take(9).filter(|sent| *sent).count(), 8);
-    assert_eq!(lanes.give_back(Outward::Messages, 4), Err(Malformed), "given back stays so");
+    assert_eq!(lanes.give_back(TxLane::Messages, 4), Err(Malformed), "given back stays so");
 }
 
 // spec: WIRE-3
@@ -99,7 +99,7 @@ fn lines_come_back_when_they_are_given_back() {
 fn arriving_records_are_published_until_the_lane_is_full() {
     let (_, inward, (mut lanes, _)) = port();
     let mut answers = inward.responses().receiver();
-    let mut publish = || lanes.publish(Inward::Responses, (Kind::Response, 0), &[5; 16]);
+    let mut publish = || lanes.publish(RxLane::Responses, (Kind::Response, 0), &[5; 16]);
     let had_room = std::iter::repeat_with(&mut publish).take_while(Result::is_ok).count();
     assert_eq!(had_room, SIZES.response as usize);
     for _ in 0..SIZES.response / 4 {
@@ -108,10 +108,10 @@ fn arriving_records_are_published_until_the_lane_is_full() {
     }
     assert_eq!(publish(), Ok(()));
     let came = inward.messages().receiver();
-    assert_eq!(lanes.publish(Inward::Messages, (Kind::GatedMessage, 9), &[6; 9]), Ok(()));
+    assert_eq!(lanes.publish(RxLane::Messages, (Kind::GatedMessage, 9), &[6; 9]), Ok(()));
     let status = came.peek().unwrap().unwrap();
     assert_eq!((status.tag, status.len), (9, 9));
-    assert_eq!(lanes.given_back(Inward::Messages), 0);
+    assert_eq!(lanes.given_back(RxLane::Messages), 0);
 }
 
 // spec: WIRE-14
@@ -172,7 +172,7 @@ fn a_queue_is_made_where_its_producer_is_and_joined_where_its_consumer_is() {
     let mapping = Mapping::foreign(packet.fds[0].as_fd(), queue::file_len(64), true).unwrap();
     let mut producer = queue::lane(&Arc::new(mapping), 64).sender();
     producer.push((Kind::Record, 0), [], &[1; 90]).unwrap();
-    let lane = Outward::Queue(0);
+    let lane = TxLane::Queue(0);
     assert_eq!(here.head(lane).unwrap().unwrap().len, 90);
 
     there.mail().send(packet).unwrap();
@@ -181,7 +181,7 @@ fn a_queue_is_made_where_its_producer_is_and_joined_where_its_consumer_is() {
     assert!(there.join_queue(0));
     there.pass_offer();
     assert_eq!(there.offer(), None);
-    let lane = Inward::Queue(0);
+    let lane = RxLane::Queue(0);
     assert_eq!(there.publish(lane, (Kind::Record, 0), &[2; 1000]), Ok(()));
     assert_eq!(there.given_back(lane), 0);
 }

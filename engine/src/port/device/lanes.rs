@@ -3,7 +3,7 @@ use super::Device;
 use crate::mem::lane::LaneSender;
 use crate::port::local::Piece;
 use ayre_proto::lane::Kind;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 
 /// Lanes in shared memory.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl Device for Lanes {
     }
 
     #[inline]
-    fn push(&mut self, ask: &impl Ask, mut data: Piece<'_>) {
-        let pushed = self.commands.push((Kind::Command, 0), ask.words(), data.bytes());
+    fn push(&mut self, command: &impl CommandRecord, mut data: Piece<'_>) {
+        let pushed = self.commands.push((Kind::Command, 0), command.words(), data.bytes());
         debug_assert!(pushed.is_ok(), "room was made sure of");
     }
 

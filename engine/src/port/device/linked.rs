@@ -4,8 +4,8 @@ use crate::link::{Wire, lock};
 use crate::port::local::Piece;
 use crate::port::remote::SharedWire;
 use crate::sync::{AtomicBool, Ordering};
-use ayre_proto::node::ask::Ask;
 use ayre_proto::node::carrier::frames::FRAMES_MAX;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, MutexGuard};
 
@@ -74,9 +74,9 @@ impl Device for Linked {
     }
 
     #[inline]
-    fn push(&mut self, ask: &impl Ask, data: Piece<'_>) {
+    fn push(&mut self, command: &impl CommandRecord, data: Piece<'_>) {
         let fill = |bytes: &mut [u8]| data.copy_to(bytes);
-        let posted = self.wire().post(self.peer, ask, (data.len(), fill));
+        let posted = self.wire().post(self.peer, command, (data.len(), fill));
         debug_assert!(posted.is_ok(), "room was made sure of");
     }
 

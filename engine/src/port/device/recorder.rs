@@ -3,7 +3,7 @@
 use super::{AnyDevice, Device};
 use crate::port::local::Piece;
 use ayre_proto::command::Words;
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -108,9 +108,9 @@ impl Device for Recorder {
         self.device.has_room(answered, len)
     }
 
-    fn push(&mut self, ask: &impl Ask, data: Piece<'_>) {
-        self.record(Given::Command(ask.words(), data.len()));
-        self.device.push(ask, data);
+    fn push(&mut self, command: &impl CommandRecord, data: Piece<'_>) {
+        self.record(Given::Command(command.words(), data.len()));
+        self.device.push(command, data);
     }
 
     fn reach(&self) -> u64 {

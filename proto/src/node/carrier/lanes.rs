@@ -4,7 +4,7 @@ use crate::limits::{LANE_LINES_MAX, LANE_LINES_MIN};
 
 /// A lane that the port writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outward {
+pub enum TxLane {
     /// Of short messages.
     Messages,
     /// Of a queue of its peer's, which has this number among them.
@@ -13,7 +13,7 @@ pub enum Outward {
 
 /// A lane that the port reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inward {
+pub enum RxLane {
     /// Of short messages.
     Messages,
     /// Of answers to commands.
@@ -67,23 +67,23 @@ impl Offer {
 /// program's, and what it writes there is what a peer of the same host would write.
 pub trait Lanes {
     /// The record at the head of a lane that the port writes, if there is one.
-    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>>;
+    fn head(&self, lane: TxLane) -> Option<Result<Status, Malformed>>;
     /// Copies that record.
-    fn copy(&self, lane: Outward, into: &mut [u8]);
+    fn copy(&self, lane: TxLane, into: &mut [u8]);
     /// It was passed on. Its lines are not given back yet.
-    fn pass(&mut self, lane: Outward, status: &Status);
+    fn pass(&mut self, lane: TxLane, status: &Status);
     /// Gives lines of what was passed on back to the port: so many in all, modulo 2^32.
     ///
     /// # Errors
     /// [`Malformed`] where so many were not passed on, or more were given back before.
-    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed>;
+    fn give_back(&mut self, lane: TxLane, consumed: u32) -> Result<(), Malformed>;
     /// Publishes a record in a lane that the port reads, whole or not at all.
     ///
     /// # Errors
     /// [`NoRoom`] where it has to wait until the port has taken some.
-    fn publish(&mut self, lane: Inward, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom>;
+    fn publish(&mut self, lane: RxLane, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom>;
     /// Lines of such a lane that the port has given back in all, modulo 2^32.
-    fn given_back(&self, lane: Inward) -> u32;
+    fn given_back(&self, lane: RxLane) -> u32;
 
     /// Lines of each of the two rings; 0 where there are none.
     fn ring_lines(&self) -> u32;

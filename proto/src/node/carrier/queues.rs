@@ -1,6 +1,6 @@
 //! Remote queues over the wire: what a producer here has enqueued for a consumer there, and the
 //! other way round. As with all lanes, a producer's lines come back once the consumer's have.
-use super::lanes::{Inward, Lanes, Outward};
+use super::lanes::{Lanes, RxLane, TxLane};
 use super::pack::Pack;
 use crate::lane::{Kind, Malformed, longest_of_queue};
 use crate::link::frame::{Channel, Full, RecordKind};
@@ -84,7 +84,7 @@ impl Feed {
     }
 
     pub(super) fn is_drained(&self, number: usize, lanes: &impl Lanes) -> bool {
-        self.is_gone() && lanes.head(Outward::Queue(number)).is_none()
+        self.is_gone() && lanes.head(TxLane::Queue(number)).is_none()
     }
 
     /// Passes on what the producer has enqueued, as far as there is room.
@@ -94,7 +94,7 @@ impl Feed {
         lanes: &mut impl Lanes,
         frames: &mut impl Pack,
     ) -> Result<(), Full> {
-        let lane = Outward::Queue(number);
+        let lane = TxLane::Queue(number);
         self.pass_long(number, frames)?;
         while let Some(status) = lanes.head(lane) {
             // The lane is the producer's, which is our own program.
@@ -154,7 +154,7 @@ impl Sink {
     // spec: WIRE-5
     pub(super) fn take(
         &mut self,
-        lane: Inward,
+        lane: RxLane,
         (bytes, last): (&[u8], bool),
         lanes: &mut impl Lanes,
     ) -> Result<(), Malformed> {
@@ -174,7 +174,7 @@ impl Sink {
     }
 
     /// The count of lines that the consumer has given back, if the producer does not know it.
-    pub(super) fn news(&self, lane: Inward, lanes: &impl Lanes) -> Option<u32> {
+    pub(super) fn news(&self, lane: RxLane, lanes: &impl Lanes) -> Option<u32> {
         let cursor = lanes.given_back(lane);
         (cursor != self.told).then_some(cursor)
     }
@@ -185,6 +185,6 @@ impl Sink {
 }
 
 /// Its producer knows what there is room for.
-fn enqueue(lane: Inward, record: &[u8], lanes: &mut impl Lanes) -> Result<(), Malformed> {
+fn enqueue(lane: RxLane, record: &[u8], lanes: &mut impl Lanes) -> Result<(), Malformed> {
     lanes.publish(lane, (Kind::Record, 0), record).map_err(|_| Malformed)
 }

@@ -7,7 +7,7 @@ use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
 use ayre_proto::ring::{Reader, Writer};
 use ayre_proto::rma::RMA_WORDS;
-use ayre_proto::units::{Rights, WindowClaim};
+use ayre_proto::units::{Rights, RmaClaim};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Key and first address of each endpoint's window.
@@ -185,7 +185,7 @@ impl Side<'_> {
         Some(self.own).zip(self.all.hosts.as_mut().filter(|_| is_far))
     }
 
-    fn find(&self, claim: &WindowClaim, at: u64, len: usize) -> Result<(usize, usize), Fault> {
+    fn find(&self, claim: &RmaClaim, at: u64, len: usize) -> Result<(usize, usize), Fault> {
         if claim.key != KEY {
             return Err(Fault::UnknownKey);
         }
@@ -325,17 +325,17 @@ impl Ways for Side<'_> {
         self.lane(remote).is_some()
     }
 
-    fn check_claim(&mut self, claim: &WindowClaim) -> Result<(), Fault> {
+    fn check_claim(&mut self, claim: &RmaClaim) -> Result<(), Fault> {
         self.find(claim, 0, 0).map(|_| ())
     }
 
-    fn write_window(&mut self, claim: &WindowClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_window(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
         let (start, end) = self.find(claim, at, bytes.len())?;
         self.all.windows[self.own][start..end].copy_from_slice(bytes);
         Ok(())
     }
 
-    fn read_window(&mut self, claim: &WindowClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_window(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         let (start, end) = self.find(claim, at, into.len())?;
         into.copy_from_slice(&self.all.windows[self.own][start..end]);
         Ok(())
@@ -345,7 +345,7 @@ impl Ways for Side<'_> {
         &mut self,
         of: RemoteId,
         piece: (u64, usize),
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<(), Fault> {
         let (start, end) = self.find(claim, at, piece.1)?;
@@ -359,7 +359,7 @@ impl Ways for Side<'_> {
         &mut self,
         to: RemoteId,
         len: usize,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<Option<u64>, Fault> {
         let (start, end) = self.find(claim, at, len)?;
@@ -369,7 +369,7 @@ impl Ways for Side<'_> {
 
     fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         mut place: A,
         make: impl FnOnce(&mut [u8]),
     ) -> Result<A, Fault> {

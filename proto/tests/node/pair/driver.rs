@@ -2,8 +2,8 @@
 //! does at random moments: commands wait, are served, are told of, notifications are read.
 use super::oracle::{Expected, Lands, Oracle, UnderWay, frees_credit};
 use super::port::{Call, LEN, NOTHING, Port};
+use super::random_op::{RandomOp, RandomOps, STALE, keys};
 use super::way::{Channel, Reply};
-use super::wish::{STALE, Wish, Wishes, keys};
 use crate::dice::Dice;
 use ayre_proto::deposit::DepositMessage;
 use ayre_proto::execute::Action;
@@ -63,8 +63,8 @@ impl Pair {
         Self { dice: Dice(seed), ports, sides, bounds }
     }
 
-    pub(crate) fn wish(&mut self, own: usize) -> Wish {
-        Wishes { dice: &mut self.dice, keys: &self.sides[own].oracle.keys }.wish()
+    pub(crate) fn next(&mut self, own: usize) -> RandomOp {
+        RandomOps { dice: &mut self.dice, keys: &self.sides[own].oracle.keys }.next()
     }
 
     pub(crate) fn is_busy(&self, own: usize) -> bool {
@@ -76,8 +76,8 @@ impl Pair {
     }
 
     /// Posts an operation, if there is room for it.
-    pub(crate) fn post(&mut self, own: usize, wish: Wish, is_batch: bool) -> Result<(), Refused> {
-        let Wish { command, shape, local } = wish;
+    pub(crate) fn post(&mut self, own: usize, op: RandomOp, is_batch: bool) -> Result<(), Refused> {
+        let RandomOp { command, shape, local } = op;
         let (credit, taken) = (self.credit(own), self.ports[1 - own].told.1);
         let (side, port) = (&mut self.sides[own], &mut self.ports[own]);
         let notifies = command.note_at_target(port.number).is_some();
@@ -130,10 +130,10 @@ impl Pair {
     /// A deposit message, which may want an answer, and have it deposited.
     pub(crate) fn message(&mut self, own: usize) -> Result<(), Refused> {
         let keys = &self.sides[own].oracle.keys;
-        let (posted, data) = Wishes { dice: &mut self.dice, keys }.message();
-        let DepositMessage { len, brings, asks, .. } = posted.message;
+        let (posted, data) = RandomOps { dice: &mut self.dice, keys }.message();
+        let DepositMessage { len, brings, is_answered, .. } = posted.message;
         let wanted = if brings { 0 } else { usize::from(len) };
-        let replies = asks && self.dice.percent(50);
+        let replies = is_answered && self.dice.percent(50);
         let (credit, taken) = (self.credit(own), self.ports[1 - own].told.1);
         let (side, port) = (&mut self.sides[own], &mut self.ports[own]);
         let mut way = Port::way(&mut side.requests, self.bounds, taken, &data);
@@ -147,7 +147,7 @@ impl Pair {
         side.noted += 1;
         let expected = side.oracle.deliver(&posted, &data, wanted);
         side.notes.extend(expected.note);
-        let lands = match (asks, replies) {
+        let lands = match (is_answered, replies) {
             // They come in the order of posting.
             (true, true) => Lands::Reply(0),
             (true, false) => Lands::Call,
@@ -164,17 +164,17 @@ impl Pair {
     /// Several operations, all of them or none.
     pub(crate) fn batch(&mut self, own: usize) -> Result<(), Refused> {
         let count = 1 + self.dice.below(8);
-        let wishes = std::iter::repeat_with(|| self.wish(own)).take(count as usize);
-        let fits = |wish: &Wish| {
-            wish.shape.rows == 1 && !matches!(wish.command.action, Action::Get | Action::Fetch(_))
+        let ops = std::iter::repeat_with(|| self.next(own)).take(count as usize);
+        let fits = |op: &RandomOp| {
+            op.shape.rows == 1 && !matches!(op.command.action, Action::Get | Action::Fetch(_))
         };
-        let wishes: Vec<_> = wishes.filter(fits).collect();
+        let ops: Vec<_> = ops.filter(fits).collect();
         let taken = self.ports[1 - own].told.1;
         let (side, port) = (&mut self.sides[own], &self.ports[own]);
         let mut way = Port::way(&mut side.requests, self.bounds, taken, &[]);
-        port.initiator.check_batch(wishes.iter().map(|wish| wish.command), &mut way)?;
-        for wish in wishes {
-            let posted = self.post(own, wish, true);
+        port.initiator.check_batch(ops.iter().map(|op| op.command), &mut way)?;
+        for op in ops {
+            let posted = self.post(own, op, true);
             assert_eq!(posted, Ok(()), "what a batch releases finds room");
         }
         Ok(())
@@ -186,8 +186,8 @@ impl Pair {
         match self.dice.below(12) {
             0..4 if self.is_busy(own) => self.push_more(own),
             0..2 => {
-                let wish = self.wish(own);
-                let _ = self.post(own, wish, false);
+                let op = self.next(own);
+                let _ = self.post(own, op, false);
             }
             2 => {
                 let _ = self.message(own);

@@ -5,7 +5,7 @@ mod hostile;
 pub(crate) mod oracle;
 pub(crate) mod port;
 mod random;
+pub(crate) mod random_op;
 mod refusals;
 mod rules;
 pub(crate) mod way;
-pub(crate) mod wish;

@@ -176,7 +176,8 @@ impl Oracle {
         } else if carried.status == Status::Ok {
             expected.read = (into > 0).then(|| place.to_vec());
         }
-        if carried.status == Status::Declined || carried.status == Status::Ok && message.asks {
+        if carried.status == Status::Declined || carried.status == Status::Ok && message.is_answered
+        {
             expected.value = carried.given;
         }
         expected

@@ -328,7 +328,7 @@ impl OneWay {
             mask: Mask::ALL,
             len: wanted.unwrap_or(data.len()) as u16,
             brings: wanted.is_none(),
-            asks: true,
+            is_answered: true,
         };
         let (key, classes) = (self.key, Classes::empty());
         let posted = Posted { key, epoch: 0, classes, tag: 1, value: 2, message };

@@ -1,6 +1,6 @@
 //! What a pair does in single cases.
 use super::port::{NOTHING, OneWay, lanes};
-use super::way::{Came, Reply};
+use super::way::{Incoming, Reply};
 use ayre_proto::command::{Request, Words};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::{Fault, Status};
@@ -190,7 +190,7 @@ fn data_of_a_put_is_placed_early_and_all_else_happens_in_its_turn() {
     assert!(place(far));
     assert_eq!((far.target.executed(), far.shared.notes.len()), (0, 0));
     let perform = |far: &mut super::port::Port, answers: &mut super::way::Channel| {
-        let mut came = Came { data: &[], is_placed: true, answers };
+        let mut came = Incoming { data: &[], is_placed: true, answers };
         far.target.perform((&words(command), 5), &far.table, &mut far.shared, &mut came)
     };
     assert_eq!(perform(far, &mut two.answers), Ok(true));

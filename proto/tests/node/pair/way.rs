@@ -2,7 +2,7 @@
 use ayre_proto::command::{COMMAND_BYTES, Head, RESPONSE_BYTES, Words};
 use ayre_proto::lane::{Kind, Malformed, Status, lines_for};
 use ayre_proto::limits::{LINE_PAYLOAD, RECORD_MAX};
-use ayre_proto::node::ask::Ask;
+use ayre_proto::node::command_record::CommandRecord;
 use ayre_proto::node::initiator::{Bounds, Landing, Requests, ResponseLane};
 use ayre_proto::node::target::{CommandLane, Exchange};
 use ayre_proto::notify::Notification;
@@ -104,9 +104,9 @@ impl Requests for Way<'_> {
         self.channel.has_room(COMMAND_BYTES + data)
     }
 
-    fn push(&mut self, ask: &impl Ask, (at, len): (u64, usize)) {
+    fn push(&mut self, command: &impl CommandRecord, (at, len): (u64, usize)) {
         let data = if len > 0 { &self.source[at as usize..][..len] } else { &[] };
-        self.channel.push(Record::command(ask.words(), data));
+        self.channel.push(Record::command(command.words(), data));
     }
 
     fn reach(&self) -> u64 {
@@ -119,14 +119,14 @@ impl Requests for Way<'_> {
 }
 
 /// The data of a command that has come, and the way of its answer.
-pub(crate) struct Came<'a> {
+pub(crate) struct Incoming<'a> {
     pub(crate) data: &'a [u8],
     /// The data was put in place before the command's turn.
     pub(crate) is_placed: bool,
     pub(crate) answers: &'a mut Channel,
 }
 
-impl Exchange for Came<'_> {
+impl Exchange for Incoming<'_> {
     fn bring(&mut self, into: &mut [u8]) {
         into.copy_from_slice(&self.data[..into.len()]);
     }
@@ -161,10 +161,10 @@ pub(crate) struct Lanes<'a> {
 
 impl Lanes<'_> {
     /// The one at the head, as it has come.
-    fn came(&mut self) -> Came<'_> {
+    fn came(&mut self) -> Incoming<'_> {
         let record = self.requests.records.front();
         let data = &record.expect("it stays until it was performed").data;
-        Came { data, is_placed: false, answers: &mut *self.answers }
+        Incoming { data, is_placed: false, answers: &mut *self.answers }
     }
 }
 

@@ -27,7 +27,7 @@ impl World {
     }
 
     /// The others go on, at leisure, until they are rid of who is lost or so much time is over.
-    fn mourn(&mut self, at_most: u64, mut meanwhile: impl FnMut(&mut Self)) {
+    fn see_deaths(&mut self, at_most: u64, mut meanwhile: impl FnMut(&mut Self)) {
         let last = self.now + at_most;
         let is_missed =
             |world: &Self| (1..world.members.len()).any(|own| world.of_lost(own).gone.is_none());
@@ -84,11 +84,11 @@ fn lose_one(seed: u64, share: u64) -> usize {
     let mut dice = Dice(seed);
     let nodes = dice.between(2, 4) as usize;
     let mut world = World::with(nodes, share, dice);
-    world.bustle(600);
+    world.run_traffic(600);
     world.lose();
-    world.mourn(70_000 * MILLISECOND, |_| {});
+    world.see_deaths(70_000 * MILLISECOND, |_| {});
     world.check_lost(Fault::PeerDead);
-    world.bustle(200);
+    world.run_traffic(200);
     world.come_to_rest();
     if nodes > 2 {
         world.finish();
@@ -96,7 +96,7 @@ fn lose_one(seed: u64, share: u64) -> usize {
     let faulted = (1..nodes).map(|own| world.of_lost(own).faulted).sum();
     // It comes back, and is another one.
     world.come_back();
-    world.bustle(600);
+    world.run_traffic(600);
     world.come_to_rest();
     world.finish();
     faulted
@@ -117,13 +117,13 @@ fn a_silent_node_ends_its_operations_without_disturbing_others() {
 fn a_node_that_was_started_anew_is_let_in_and_its_old_frames_are_not() {
     for seed in 0..seeds(6) {
         let mut world = World::with(3, 0, Dice(seed));
-        world.bustle(300);
+        world.run_traffic(300);
         world.net.kept = Some(Vec::new());
-        world.bustle(300);
+        world.run_traffic(300);
         let old = world.net.kept.take().expect("they were kept");
         world.lose();
         let died = world.now;
-        world.mourn(70_000 * MILLISECOND, |world| {
+        world.see_deaths(70_000 * MILLISECOND, |world| {
             for own in 1..3 {
                 let now = world.now;
                 world.members[own].node.on_open(id(LOST), 2, true, now);
@@ -132,7 +132,7 @@ fn a_node_that_was_started_anew_is_let_in_and_its_old_frames_are_not() {
         world.check_lost(Fault::PeerRestarted);
         assert!(world.now < died + 10_000 * MILLISECOND, "long before it would be given up");
         world.come_back();
-        world.bustle(100);
+        world.run_traffic(100);
         for datagram in old {
             let Some((header, payload)) = datagram.open() else { continue };
             let looks = Looks::all_the_time(world.now);
@@ -141,7 +141,7 @@ fn a_node_that_was_started_anew_is_let_in_and_its_old_frames_are_not() {
             });
             world.now += MICROSECOND;
         }
-        world.bustle(300);
+        world.run_traffic(300);
         world.come_to_rest();
         world.finish();
     }

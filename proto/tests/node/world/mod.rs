@@ -15,7 +15,7 @@ pub(crate) mod wire;
 
 use crate::dice::{Dice, seeds};
 use crate::pair::port::LEN;
-use crate::pair::wish::{Known, STALE, keys};
+use crate::pair::random_op::{Known, STALE, keys};
 use ayre_netsim::{Network, Plan};
 use ayre_proto::limits::TABLE_SLOTS;
 use ayre_proto::link::looks::Looks;
@@ -325,7 +325,7 @@ impl World {
     }
 
     /// Programs act so often.
-    fn bustle(&mut self, acts: u32) {
+    fn run_traffic(&mut self, acts: u32) {
         for _ in 0..acts {
             let until = self.now + self.dice.below(20 * MICROSECOND);
             while self.now < until {
@@ -380,7 +380,7 @@ impl World {
     }
 
     fn run(mut self, acts: u32) -> Seen {
-        self.bustle(acts);
+        self.run_traffic(acts);
         self.come_to_rest();
         self.finish()
     }

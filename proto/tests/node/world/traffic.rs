@@ -4,7 +4,7 @@ use super::wire::LINES;
 use crate::dice::Dice;
 use crate::pair::oracle::{Expected, Lands, Oracle, UnderWay, frees_credit};
 use crate::pair::port::LEN;
-use crate::pair::wish::{Known, Wish, Wishes};
+use crate::pair::random_op::{Known, RandomOp, RandomOps};
 use crate::plain_memory::Heap;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::execute::Action;
@@ -104,8 +104,8 @@ impl Traffic {
         self.under_way.push_back(UnderWay { expected, lands });
     }
 
-    fn order(&self, wish: &Wish, program: &mut Program) -> (node::Order<usize>, Lands) {
-        let Wish { command, shape, local } = wish;
+    fn order(&self, op: &RandomOp, program: &mut Program) -> (node::Order<usize>, Lands) {
+        let RandomOp { command, shape, local } = op;
         let has_end = matches!(command.action, Action::Put | Action::Get);
         let place = has_end.then_some(program.buffers.len());
         program.buffers.extend(place.map(|_| local.clone()));
@@ -116,29 +116,29 @@ impl Traffic {
         (node::Order { command: *command, shape: *shape, local: place }, lands)
     }
 
-    fn wish(&self, dice: &mut Dice) -> Wish {
-        let mut wish = Wishes { dice, keys: &self.oracle.keys }.wish();
-        if self.is_narrow && wish.command.claim.offset <= LEN {
-            wish.command.claim.offset %= NARROW;
+    fn next(&self, dice: &mut Dice) -> RandomOp {
+        let mut op = RandomOps { dice, keys: &self.oracle.keys }.next();
+        if self.is_narrow && op.command.claim.offset <= LEN {
+            op.command.claim.offset %= NARROW;
         }
-        wish
+        op
     }
 
     /// Posts any operation.
     pub(crate) fn post(&mut self, dice: &mut Dice, node: &mut Node, program: &mut Program) {
-        let wish = self.wish(dice);
-        let (order, lands) = self.order(&wish, program);
+        let op = self.next(dice);
+        let (order, lands) = self.order(&op, program);
         // What no handle lets through is refused at once.
-        let is_checked = wish.command.check();
+        let is_checked = op.command.check();
         match (node.post(self.target, order, program), is_checked) {
             (posted, Err(fault)) => assert_eq!(posted, Err(PostError::Fault(fault))),
             (Err(error), Ok(())) => self.refuse(error, 1),
-            (Ok(_), Ok(())) => self.posted(&wish, lands),
+            (Ok(_), Ok(())) => self.posted(&op, lands),
         }
     }
 
-    fn posted(&mut self, wish: &Wish, lands: Lands) {
-        let Wish { command, shape, local } = wish;
+    fn posted(&mut self, op: &RandomOp, lands: Lands) {
+        let RandomOp { command, shape, local } = op;
         let expected = self.oracle.apply(command, shape, local);
         self.began(expected, lands, command.notifies_target());
     }
@@ -146,33 +146,33 @@ impl Traffic {
     /// Several operations, all of them or none.
     pub(crate) fn batch(&mut self, dice: &mut Dice, node: &mut Node, program: &mut Program) {
         let count = 1 + dice.below(8) as usize;
-        let wishes = std::iter::repeat_with(|| self.wish(dice)).take(count);
-        let fits = |wish: &Wish| {
-            wish.shape.rows == 1 && !wish.command.action.answers() && wish.command.check().is_ok()
+        let ops = std::iter::repeat_with(|| self.next(dice)).take(count);
+        let fits = |op: &RandomOp| {
+            op.shape.rows == 1 && !op.command.action.answers() && op.command.check().is_ok()
         };
-        let wishes: Vec<_> = wishes.filter(fits).collect();
-        let orders = wishes.iter().map(|wish| self.order(wish, program).0).collect();
+        let ops: Vec<_> = ops.filter(fits).collect();
+        let orders = ops.iter().map(|op| self.order(op, program).0).collect();
         match node.batch(self.target, orders, program) {
-            Ok(()) => wishes.iter().for_each(|wish| self.posted(wish, Lands::Nowhere)),
+            Ok(()) => ops.iter().for_each(|op| self.posted(op, Lands::Nowhere)),
             // It goes whole, or not at all.
             Err(PostError::Refused(Refused::TooLong)) => {
-                let lines = wishes.iter().map(|wish| 2 + wish.command.claim.len / 56);
+                let lines = ops.iter().map(|op| 2 + op.command.claim.len / 56);
                 assert!(lines.sum::<u64>() > u64::from(LINES.commands) / 2, "it had to be long");
                 self.refused += 1;
             }
-            Err(error) => self.refuse(error, wishes.len()),
+            Err(error) => self.refuse(error, ops.len()),
         }
     }
 
     /// A deposit message, which may want an answer, and have it deposited.
     pub(crate) fn deposit(&mut self, dice: &mut Dice, node: &mut Node, program: &mut Program) {
         let keys = &self.oracle.keys;
-        let (mut posted, data) = Wishes { dice, keys }.message();
+        let (mut posted, data) = RandomOps { dice, keys }.message();
         let Posted { message, .. } = &mut posted;
         // What it reads goes somewhere.
-        message.asks |= !message.brings && message.len > 0;
+        message.is_answered |= !message.brings && message.len > 0;
         let wanted = if message.brings { 0 } else { usize::from(message.len) };
-        let replies = message.asks && (wanted > 0 || dice.percent(50));
+        let replies = message.is_answered && (wanted > 0 || dice.percent(50));
         let place = replies.then_some(program.replies.len());
         program.replies.extend(place.map(|_| None));
         let reply = place.map(|place| (place, wanted));

@@ -2,7 +2,7 @@
 use ayre_proto::endpoint::{Choice, RemoteId, Ways};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
-use ayre_proto::units::WindowClaim;
+use ayre_proto::units::RmaClaim;
 use std::cell::RefCell;
 
 /// Why something was not posted.
@@ -116,17 +116,17 @@ impl Ways for &mut Around {
         true
     }
 
-    fn check_claim(&mut self, _: &WindowClaim) -> Result<(), Fault> {
+    fn check_claim(&mut self, _: &RmaClaim) -> Result<(), Fault> {
         self.claims
     }
 
-    fn write_window(&mut self, _: &WindowClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_window(&mut self, _: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
         self.claims?;
         self.note(format!("window {at:x} {:x}", bytes.len()));
         Ok(())
     }
 
-    fn read_window(&mut self, _: &WindowClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_window(&mut self, _: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.claims?;
         self.note(format!("window {at:x} {:x}", into.len()));
         Ok(())
@@ -136,7 +136,7 @@ impl Ways for &mut Around {
         &mut self,
         of: RemoteId,
         piece: (u64, usize),
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<(), Fault> {
         self.claims?;
@@ -148,7 +148,7 @@ impl Ways for &mut Around {
         &mut self,
         to: RemoteId,
         len: usize,
-        claim: &WindowClaim,
+        claim: &RmaClaim,
         at: u64,
     ) -> Result<Option<u64>, Fault> {
         let mut bytes = vec![0; len];
@@ -158,7 +158,7 @@ impl Ways for &mut Around {
 
     fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
-        _: &WindowClaim,
+        _: &RmaClaim,
         mut place: A,
         make: impl FnOnce(&mut [u8]),
     ) -> Result<A, Fault> {

@@ -2,7 +2,7 @@
 //! ports offer.
 use super::Carrier;
 use super::counts::{Counts, WORDS, is_after};
-use super::lanes::{Inward, Lanes, OFFER_WORDS, Offer, OfferKind, Outward};
+use super::lanes::{Lanes, OFFER_WORDS, Offer, OfferKind, RxLane, TxLane};
 use super::pack::Pack;
 use super::queues::{Feed, Sink};
 use crate::lane::Malformed;
@@ -10,7 +10,7 @@ use crate::limits::PENDING_MAX;
 use crate::link::frame::{Channel, Full, Record, RecordKind};
 
 /// Nanoseconds for which the other side need not be told what nobody waits for.
-pub const PATIENCE: u64 = 20_000;
+pub const COUNTS_DELAY: u64 = 20_000;
 /// Commands whose end may go untold: half of what an initiator may have under way.
 const UNTOLD_MAX: u64 = PENDING_MAX as u64 / 2;
 
@@ -71,21 +71,21 @@ pub(super) struct Heard {
     /// Executed, as far as its responses have come.
     pub(super) early: Option<(u32, u64)>,
     /// It waits for our counts.
-    pub(super) asks: bool,
+    pub(super) wants_counts: bool,
 }
 
 impl Carrier {
     /// When there is something to tell though nothing else happens.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
-        self.told.since.map(|since| since.saturating_add(PATIENCE))
+        self.told.since.map(|since| since.saturating_add(COUNTS_DELAY))
     }
 
     pub(super) fn gather_cursors(&mut self, lanes: &impl Lanes, frames: &mut impl Pack) {
         for (number, sink) in self.sinks.iter_mut() {
-            let Some(cursor) = sink.news(Inward::Queue(number), lanes) else { continue };
+            let Some(cursor) = sink.news(RxLane::Queue(number), lanes) else { continue };
             let word = number as u64 | u64::from(cursor) << 32;
-            if tell(frames, Channel::Response, About::QueueCursor, &[word]).is_err() {
+            if pack_control(frames, Channel::Response, About::QueueCursor, &[word]).is_err() {
                 return;
             }
             sink.told(cursor);
@@ -96,7 +96,7 @@ impl Carrier {
     pub(super) fn gather_barrier(&mut self, lanes: &impl Lanes, frames: &mut impl Pack) {
         let reached = lanes.barrier();
         if reached != self.barrier_told
-            && tell(frames, Channel::Posted, About::Barrier, &[reached]).is_ok()
+            && pack_control(frames, Channel::Posted, About::Barrier, &[reached]).is_ok()
         {
             self.barrier_told = reached;
         }
@@ -108,7 +108,7 @@ impl Carrier {
             done: lanes.done(),
             responses: self.responses_out as u32,
             noted: lanes.noted(),
-            lines: lanes.given_back(Inward::Messages),
+            lines: lanes.given_back(RxLane::Messages),
             ring: lanes.ring_given_back(),
         }
     }
@@ -120,27 +120,27 @@ impl Carrier {
         let counts = self.counts(lanes);
         debug_assert!(counts.done >= self.told.counts.done, "what was executed stays executed");
         let is_new = Counts { responses: self.told.counts.responses, ..counts } != self.told.counts;
-        if !is_new && !self.asks {
+        if !is_new && !self.wants_counts {
             return;
         }
         let now = frames.now();
         let since = *self.told.since.get_or_insert(now);
-        let waited = now >= since.saturating_add(PATIENCE);
+        let waited = now >= since.saturating_add(COUNTS_DELAY);
         let room = counts.lines != self.told.counts.lines
             || self.is_ring_untold(counts.ring, lanes)
             || counts.done.wrapping_sub(self.told.counts.done) >= UNTOLD_MAX;
-        let is_due = waited || room || self.asks || self.heard.asks;
+        let is_due = waited || room || self.wants_counts || self.heard.wants_counts;
         let channel = match frames.begun() {
             Some(begun) => begun,
             None if is_due => Channel::Response,
             None => return,
         };
         let serial = self.told.serial.wrapping_add(1);
-        let about = if self.asks { About::CountsAsking } else { About::Counts };
-        if tell(frames, channel, about, &counts.encode(serial)).is_ok() {
+        let about = if self.wants_counts { About::CountsAsking } else { About::Counts };
+        if pack_control(frames, channel, about, &counts.encode(serial)).is_ok() {
             self.told = Told { counts, serial, since: None };
-            self.asks = false;
-            self.heard.asks &= counts.done as u32 != self.commands_in;
+            self.wants_counts = false;
+            self.heard.wants_counts &= counts.done as u32 != self.commands_in;
         }
     }
 
@@ -160,9 +160,11 @@ impl Carrier {
         while let Some(offer) = lanes.offer() {
             match offer.kind {
                 OfferKind::Region => {
-                    tell(frames, Channel::Posted, About::Region, &offer.words)?;
+                    pack_control(frames, Channel::Posted, About::Region, &offer.words)?;
                 }
-                OfferKind::Inlet => tell(frames, Channel::Posted, About::Inlet, &offer.words)?,
+                OfferKind::Inlet => {
+                    pack_control(frames, Channel::Posted, About::Inlet, &offer.words)?
+                }
                 OfferKind::Queue => self.offer_queue(&offer, lanes, frames)?,
             }
             lanes.pass_offer();
@@ -187,7 +189,7 @@ impl Carrier {
         let Some(lines) = lines.filter(|_| lanes.join_queue(number)) else { return Ok(()) };
         let mut words = offer.words;
         words[2] = number as u64;
-        let told = tell(frames, Channel::Posted, About::Queue, &words);
+        let told = pack_control(frames, Channel::Posted, About::Queue, &words);
         debug_assert!(told.is_ok(), "has_room() came first");
         self.sinks.add(Sink::new(lines), lines);
         Ok(())
@@ -199,7 +201,7 @@ impl Carrier {
         self.heard.done
     }
 
-    pub(super) fn hear(
+    pub(super) fn on_control(
         &mut self,
         record: &Record<'_>,
         lanes: &mut impl Lanes,
@@ -207,14 +209,14 @@ impl Carrier {
         let about = About::from_tag(record.tag).ok_or(Malformed)?;
         match about {
             About::Counts | About::CountsAsking => {
-                self.heard.asks |= about == About::CountsAsking;
-                return self.hear_counts(&words(record)?, lanes);
+                self.heard.wants_counts |= about == About::CountsAsking;
+                return self.on_counts(&words(record)?, lanes);
             }
             About::Region => {
                 lanes.deliver(Offer { kind: OfferKind::Region, words: words(record)? })
             }
             About::Inlet => lanes.deliver(Offer { kind: OfferKind::Inlet, words: words(record)? }),
-            About::Queue => return self.hear_queue(words(record)?, lanes),
+            About::Queue => return self.on_queue(words(record)?, lanes),
             About::Barrier => {
                 let [reached] = words(record)?;
                 // What the peer did before has been published to the port.
@@ -226,14 +228,14 @@ impl Carrier {
                 if !self.feeds.has(number) {
                     return Err(Malformed);
                 }
-                lanes.give_back(Outward::Queue(number), (word >> 32) as u32)?;
+                lanes.give_back(TxLane::Queue(number), (word >> 32) as u32)?;
             }
         }
         Ok(())
     }
 
     /// The peer offers a queue under its number.
-    fn hear_queue(
+    fn on_queue(
         &mut self,
         words: [u64; OFFER_WORDS],
         lanes: &mut impl Lanes,
@@ -250,11 +252,7 @@ impl Carrier {
     }
 
     // spec: WIRE-3, WIRE-4
-    fn hear_counts(
-        &mut self,
-        words: &[u64; WORDS],
-        lanes: &mut impl Lanes,
-    ) -> Result<(), Malformed> {
+    fn on_counts(&mut self, words: &[u64; WORDS], lanes: &mut impl Lanes) -> Result<(), Malformed> {
         let (serial, counts) = Counts::parse(words);
         if !is_after(serial, self.heard.serial) {
             return Ok(());
@@ -262,7 +260,7 @@ impl Carrier {
         if counts.done < self.heard.done || counts.done > self.commands_out {
             return Err(Malformed);
         }
-        lanes.give_back(Outward::Messages, counts.lines)?;
+        lanes.give_back(TxLane::Messages, counts.lines)?;
         if lanes.ring_lines() > 0 {
             lanes.give_back_ring(counts.ring)?;
         } else if counts.ring != 0 {
@@ -290,9 +288,14 @@ impl Carrier {
     }
 }
 
-fn tell(frames: &mut impl Pack, channel: Channel, about: About, words: &[u64]) -> Result<(), Full> {
+fn pack_control(
+    frames: &mut impl Pack,
+    channel: Channel,
+    about: About,
+    words: &[u64],
+) -> Result<(), Full> {
     let head = (RecordKind::Control, about as u32);
-    frames.pack(channel, head, words.len() * 8, |bytes| super::lay(bytes, words))
+    frames.pack(channel, head, words.len() * 8, |bytes| super::write_words(bytes, words))
 }
 
 fn words<const N: usize>(record: &Record<'_>) -> Result<[u64; N], Malformed> {

@@ -39,20 +39,20 @@ pub(crate) fn keys(
 
 /// An operation as its poster sees it.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct RandomOp {
     pub(crate) command: Command,
     pub(crate) shape: Shape,
     /// The source of a put, or the destination of a get.
     pub(crate) local: Vec<u8>,
 }
 
-/// What makes wishes.
-pub(crate) struct Wishes<'a> {
+/// What makes ops.
+pub(crate) struct RandomOps<'a> {
     pub(crate) dice: &'a mut Dice,
     pub(crate) keys: &'a [Known],
 }
 
-impl Wishes<'_> {
+impl RandomOps<'_> {
     fn key(&mut self) -> Key {
         let most = if self.dice.percent(85) { 2 } else { self.keys.len() as u64 };
         self.keys[self.dice.below(most) as usize].0
@@ -74,7 +74,7 @@ impl Wishes<'_> {
     }
 
     /// A put or a get of any shape.
-    fn transfer(&mut self, action: Action) -> Wish {
+    fn transfer(&mut self, action: Action) -> RandomOp {
         let most = if self.dice.percent(20) { 6000 } else { 200 };
         let row_len = self.dice.below(most);
         let rows = if self.dice.percent(30) { 1 + self.dice.below(4) } else { 1 };
@@ -97,10 +97,10 @@ impl Wishes<'_> {
             // Of several pieces the last one alone would fault. Handles refuse such an operation.
             command.classes &= Classes::REQUESTER;
         }
-        Wish { command, shape, local }
+        RandomOp { command, shape, local }
     }
 
-    pub(crate) fn wish(&mut self) -> Wish {
+    pub(crate) fn next(&mut self) -> RandomOp {
         let (offset, atomic) = self.word();
         let (action, len) = match self.dice.below(8) {
             0..3 => return self.transfer(Action::Put),
@@ -112,16 +112,17 @@ impl Wishes<'_> {
         };
         let offset = if action == Action::Notify { 0 } else { offset };
         let command = self.command(action, offset, len);
-        Wish { command, shape: Shape::contiguous(len), local: Vec::new() }
+        RandomOp { command, shape: Shape::contiguous(len), local: Vec::new() }
     }
 
     /// A deposit message with its data, which may want an answer.
     pub(crate) fn message(&mut self) -> (Posted, Vec<u8>) {
         let nothing = Form::Carried(Instruction::parse(0).expect("nothing is an instruction"));
-        let (brings, asks) = (self.dice.percent(50), self.dice.percent(60));
-        let len = if brings || asks { self.dice.below(1000) as u16 } else { 0 };
+        let (brings, is_answered) = (self.dice.percent(50), self.dice.percent(60));
+        let len = if brings || is_answered { self.dice.below(1000) as u16 } else { 0 };
         let operand = self.dice.word();
-        let message = DepositMessage { form: nothing, operand, mask: Mask::ALL, len, brings, asks };
+        let message =
+            DepositMessage { form: nothing, operand, mask: Mask::ALL, len, brings, is_answered };
         let (key, classes) = (self.key(), Classes::REQUESTER);
         let (tag, value) = (self.dice.word() as u32, self.dice.word());
         let posted = Posted { key, epoch: 0, classes, tag, value, message };

@@ -14,7 +14,7 @@ pub struct Turn {
 
 /// What each channel may send, and whose turn it is. What is to be sent lies elsewhere.
 #[derive(Clone, Debug)]
-pub struct Outward {
+pub struct ChannelSender {
     turns: Turns,
     lines: Box<[Line; PLACES]>,
     /// Bit by bit, channels that wait for room in the landing.
@@ -25,14 +25,14 @@ pub struct Outward {
 struct Line {
     sent: u64,
     /// Of this, what the receiver has given back.
-    back: u64,
+    returned: u64,
     /// What the next part needs; nothing waits where it is 0.
     needs: u64,
 }
 
 impl Line {
     const fn free(&self) -> u64 {
-        WINDOW - (self.sent - self.back)
+        WINDOW - (self.sent - self.returned)
     }
 }
 
@@ -42,25 +42,25 @@ fn need(left: u64, total: u64) -> u64 {
     if total > SHORT_MAX as u64 { cost(left.min(PART_MIN)) } else { cost(left) }
 }
 
-impl Default for Outward {
+impl Default for ChannelSender {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Outward {
+impl ChannelSender {
     /// Nothing was sent.
     pub fn new() -> Self {
-        let line = Line { sent: 0, back: 0, needs: 0 };
+        let line = Line { sent: 0, returned: 0, needs: 0 };
         Self { turns: Turns::new(), lines: Box::new([line; PLACES]), stalled: [0; _] }
     }
 
     /// What holds between two steps, whatever the receiver says.
     #[inline]
     fn check(&self, number: u8) {
-        let Line { sent, back, .. } = self.lines[usize::from(number)];
-        debug_assert!(back <= sent, "only what was sent is given back");
-        debug_assert!(sent - back <= WINDOW, "what is under way fits the window");
+        let Line { sent, returned, .. } = self.lines[usize::from(number)];
+        debug_assert!(returned <= sent, "only what was sent is given back");
+        debug_assert!(sent - returned <= WINDOW, "what is under way fits the window");
     }
 
     /// See [`Turns::set`].
@@ -150,12 +150,12 @@ impl Outward {
 
     /// The receiver says how much of a channel it has given back in all.
     // spec: CHAN-3, CHAN-9
-    pub fn on_back(&mut self, number: u8, back: u64) -> Result<(), Malformed> {
+    pub fn on_back(&mut self, number: u8, returned: u64) -> Result<(), Malformed> {
         let line = &mut self.lines[usize::from(number)];
-        if number == 0 || back < line.back || back > line.sent {
+        if number == 0 || returned < line.returned || returned > line.sent {
             return Err(Malformed);
         }
-        line.back = back;
+        line.returned = returned;
         let needs = line.needs;
         self.check(number);
         if needs > 0 {

@@ -4,7 +4,7 @@ use crate::deposit::message::Posted;
 use crate::execute::Command;
 
 /// A command as the way to the target's engine sees it.
-pub trait Ask {
+pub trait CommandRecord {
     /// The words that travel.
     fn words(&self) -> Words;
     /// Whether its initiator waits for an answer although all goes well.
@@ -13,7 +13,7 @@ pub trait Ask {
     fn command(&self) -> Option<&Command>;
 }
 
-impl Ask for Request {
+impl CommandRecord for Request {
     #[inline]
     fn words(&self) -> Words {
         self.encode()
@@ -30,7 +30,7 @@ impl Ask for Request {
     }
 }
 
-impl Ask for Posted {
+impl CommandRecord for Posted {
     #[inline]
     fn words(&self) -> Words {
         self.encode()
@@ -38,7 +38,7 @@ impl Ask for Posted {
 
     #[inline]
     fn is_answered(&self) -> bool {
-        self.message.asks
+        self.message.is_answered
     }
 
     #[inline]

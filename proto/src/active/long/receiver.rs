@@ -14,7 +14,7 @@ struct Landing {
 
 /// A receiver's end.
 #[derive(Clone, Debug, Default)]
-pub struct Inward {
+pub struct LongReceiver {
     landing: Option<Landing>,
     /// The sender waits for it.
     is_wanted: bool,
@@ -52,7 +52,7 @@ pub fn cause_to_drop(
     }
 }
 
-impl Inward {
+impl LongReceiver {
     /// What holds between two steps, whatever the sender says.
     fn check(&self) {
         debug_assert!(self.left == 0 || self.landing.is_some(), "what comes goes by the landing");

@@ -75,7 +75,7 @@ enum Pull {
 
 /// A sender's end.
 #[derive(Clone, Debug, Default)]
-pub struct Outward {
+pub struct LongSender {
     landing: Landing,
     pull: Pull,
     asking: Asking,
@@ -83,7 +83,7 @@ pub struct Outward {
     is_held: bool,
 }
 
-impl Outward {
+impl LongSender {
     /// Whether all else waits until a message is sent whole.
     #[inline(always)]
     pub const fn is_held(&self) -> bool {

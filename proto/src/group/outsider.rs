@@ -18,12 +18,12 @@ pub enum Answer {
 /// whether the message under way was ordered is not known; another door is another guest.
 // spec: GRP-11
 #[derive(Debug)]
-pub struct Guest {
+pub struct Outsider {
     door: Member,
     waits: bool,
 }
 
-impl Guest {
+impl Outsider {
     /// An outsider with this door.
     pub const fn new(door: Member) -> Self {
         Self { door, waits: false }

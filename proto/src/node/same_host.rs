@@ -5,7 +5,7 @@
 //!   commands, messages, records of queues --> store -->  the peer's lanes
 //!   responses <-- target <-- commands     <-- record <-- the peer
 //! ```
-use super::carrier::lanes::{Inward, Lanes, Outward};
+use super::carrier::lanes::{Lanes, RxLane, TxLane};
 use super::connection::{Connection, Lines};
 use super::effects::{LaneName, Program, Reach, Wire, WordName};
 use super::lane::{Entry, Lane};
@@ -19,24 +19,24 @@ use alloc::vec::Vec;
 
 /// The lanes of commands and of answers, and what the peer was told.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct SameHost {
     /// What the port writes.
     pub(super) commands: Lane,
     responses: Lane,
     /// What it reads.
-    came: Lane,
+    incoming: Lane,
     /// The words as the peer has them.
     told: Vec<u64>,
     /// Something may have changed that the peer does not know.
     has_news: bool,
 }
 
-impl Beside {
+impl SameHost {
     pub(super) fn new(lines: &Lines) -> Self {
         Self {
             commands: Lane::new(lines.commands),
             responses: Lane::new(lines.responses),
-            came: Lane::new(lines.commands),
+            incoming: Lane::new(lines.commands),
             told: Vec::new(),
             has_news: false,
         }
@@ -60,10 +60,12 @@ impl Beside {
         connection: &mut Connection,
     ) -> Result<(), Malformed> {
         let lane = match lane {
-            LaneName::Commands => &mut self.came,
+            LaneName::Commands => &mut self.incoming,
             LaneName::Responses => &mut connection.responses,
-            LaneName::Messages => &mut connection.came,
-            LaneName::Queue(number) => connection.inward(Inward::Queue(number)).ok_or(Malformed)?,
+            LaneName::Messages => &mut connection.incoming,
+            LaneName::Queue(number) => {
+                connection.rx_lane(RxLane::Queue(number)).ok_or(Malformed)?
+            }
         };
         self.has_news = true;
         if lane.push(record.kind, record.tag, &record.bytes) { Ok(()) } else { Err(Malformed) }
@@ -92,7 +94,7 @@ impl Beside {
             WordName::Lines(LaneName::Responses) => &mut self.responses,
             WordName::Lines(LaneName::Messages) => &mut connection.messages,
             WordName::Lines(LaneName::Queue(number)) => {
-                connection.outward(Outward::Queue(number)).ok_or(Malformed)?
+                connection.tx_lane(TxLane::Queue(number)).ok_or(Malformed)?
             }
         };
         lane.give_back(value as u32)
@@ -106,8 +108,8 @@ impl Beside {
         table: &Table,
         reach: &mut Reach<'_, P>,
     ) -> Result<(), Malformed> {
-        let Self { came, responses, .. } = self;
-        while target.serve(table, reach, &mut OverLanes { came, responses })? {}
+        let Self { incoming, responses, .. } = self;
+        while target.serve(table, reach, &mut OverLanes { incoming, responses })? {}
         Ok(())
     }
 
@@ -129,8 +131,8 @@ impl Beside {
                 wire.store(peer, name, record);
             }
         }
-        let others = connection.all_inward().map(|(name, lane)| (name, lane.given_back()));
-        let commands = [(LaneName::Commands, self.came.given_back())];
+        let others = connection.all_rx().map(|(name, lane)| (name, lane.given_back()));
+        let commands = [(LaneName::Commands, self.incoming.given_back())];
         let lines = commands.into_iter().chain(others);
         let lines = lines.map(|(name, lines)| (WordName::Lines(name), u64::from(lines)));
         let counts = [(WordName::Done, connection.done()), (WordName::Noted, connection.noted())];
@@ -158,28 +160,28 @@ impl Beside {
 
 /// Data out of a record of a lane, answers into another one.
 struct OverLanes<'a> {
-    came: &'a mut Lane,
+    incoming: &'a mut Lane,
     responses: &'a mut Lane,
 }
 
 impl OverLanes<'_> {
     fn data(&self) -> &[u8] {
-        debug_assert!(self.came.peek().is_some(), "a record stays until it was performed");
-        self.came.data::<{ COMMAND_BYTES / 8 }>()
+        debug_assert!(self.incoming.peek().is_some(), "a record stays until it was performed");
+        self.incoming.data::<{ COMMAND_BYTES / 8 }>()
     }
 }
 
 impl CommandLane for OverLanes<'_> {
     fn peek(&self) -> Option<Result<Status, Malformed>> {
-        self.came.status()
+        self.incoming.status()
     }
 
     fn head(&self) -> Words {
-        self.came.head()
+        self.incoming.head()
     }
 
     fn consume(&mut self, _: &Status) {
-        self.came.consume();
+        self.incoming.consume();
     }
 }
 
@@ -202,6 +204,6 @@ impl Exchange for OverLanes<'_> {
 
     fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
         let pushed = self.responses.push_with((Kind::Response, 0), head, (len, fill));
-        debug_assert!(pushed, "has_room() came first");
+        debug_assert!(pushed, "has_room() incoming first");
     }
 }

@@ -12,7 +12,7 @@ const LARGE: u64 = WINDOW / 2;
 
 /// How much of each channel has come, and was given back.
 #[derive(Clone, Debug)]
-pub struct Inward {
+pub struct ChannelReceiver {
     lines: Box<[Line; PLACES]>,
     /// Bytes that large messages may take at the same time.
     room: u64,
@@ -23,17 +23,17 @@ pub struct Inward {
 #[derive(Clone, Copy, Debug)]
 struct Line {
     /// What has come, what of it was given back, and what of this the sender was told.
-    came: u64,
-    back: u64,
-    told: u64,
+    received: u64,
+    returned: u64,
+    announced: u64,
     /// Messages that have come whole and were not run.
     whole: u64,
-    coming: Option<Coming>,
+    partial: Option<Partial>,
 }
 
 /// A message of which a part is still to come.
 #[derive(Clone, Copy, Debug)]
-struct Coming {
+struct Partial {
     total: u64,
     len: u64,
     /// What its parts count for that were not given back.
@@ -59,29 +59,29 @@ pub struct Due {
     large: u64,
 }
 
-impl Inward {
+impl ChannelReceiver {
     /// Nothing has come; large messages may have so many bytes in all.
     pub fn new(room: u64) -> Self {
-        let line = Line { came: 0, back: 0, told: 0, whole: 0, coming: None };
+        let line = Line { received: 0, returned: 0, announced: 0, whole: 0, partial: None };
         Self { lines: Box::new([line; PLACES]), room, waiting: VecDeque::new() }
     }
 
     /// What holds between two steps, whatever the sender has sent.
     fn check(&self, number: u8) {
-        let Line { came, back, told, coming, .. } = self.lines[usize::from(number)];
-        debug_assert!(told <= back, "what is told was given back");
-        debug_assert!(back <= came, "only what has come is given back");
-        debug_assert!(came - told <= WINDOW, "what the sender may send fits the window");
-        if let Some(Coming { total, len, kept, .. }) = coming {
+        let Line { received, returned, announced, partial, .. } = self.lines[usize::from(number)];
+        debug_assert!(announced <= returned, "what is announced was given back");
+        debug_assert!(returned <= received, "only what has come is given back");
+        debug_assert!(received - announced <= WINDOW, "what the sender may send fits the window");
+        if let Some(Partial { total, len, kept, .. }) = partial {
             debug_assert!(len < total, "what is whole comes no more");
-            debug_assert!(kept <= came - back, "what is kept was not given back");
+            debug_assert!(kept <= received - returned, "what is kept was not given back");
         }
     }
 
     /// A message has come in one part.
     // spec: CHAN-3, CHAN-9
     pub fn on_short(&mut self, number: u8, bytes: u64) -> Result<Due, Malformed> {
-        if self.lines[usize::from(number)].coming.is_some() || bytes > SHORT_MAX as u64 {
+        if self.lines[usize::from(number)].partial.is_some() || bytes > SHORT_MAX as u64 {
             return Err(Malformed);
         }
         self.count(number, bytes)?;
@@ -94,7 +94,7 @@ impl Inward {
     // spec: CHAN-9, CHAN-10
     pub fn begin(&mut self, number: u8, total: u64, is_wanted: bool) -> Result<(), Malformed> {
         let line = &mut self.lines[usize::from(number)];
-        if line.coming.is_some() || total <= SHORT_MAX as u64 {
+        if line.partial.is_some() || total <= SHORT_MAX as u64 {
             return Err(Malformed);
         }
         let place = match total {
@@ -102,7 +102,7 @@ impl Inward {
             0..=LARGE => Room::Window,
             _ => Room::Waits,
         };
-        line.coming = Some(Coming { total, len: 0, kept: 0, place });
+        line.partial = Some(Partial { total, len: 0, kept: 0, place });
         if place == Room::Waits {
             self.waiting.push_back(number);
             self.admit();
@@ -113,25 +113,25 @@ impl Inward {
     /// A part comes, of so many bytes; what is due, if it is the last.
     // spec: CHAN-3, CHAN-9, CHAN-10
     pub fn on_part(&mut self, number: u8, bytes: u64) -> Result<Option<Due>, Malformed> {
-        let coming = self.lines[usize::from(number)].coming;
-        let is_sound = coming.is_some_and(|one| (1..=one.total - one.len).contains(&bytes));
+        let partial = self.lines[usize::from(number)].partial;
+        let is_sound = partial.is_some_and(|one| (1..=one.total - one.len).contains(&bytes));
         if !is_sound {
             return Err(Malformed);
         }
         self.check(number);
         self.count(number, bytes)?;
         let line = &mut self.lines[usize::from(number)];
-        let Some(coming) = &mut line.coming else { return Err(Malformed) };
-        coming.len += bytes;
-        match coming.place {
-            Room::Window | Room::Waits => coming.kept += cost(bytes),
-            Room::Large | Room::None => line.back += cost(bytes),
+        let Some(partial) = &mut line.partial else { return Err(Malformed) };
+        partial.len += bytes;
+        match partial.place {
+            Room::Window | Room::Waits => partial.kept += cost(bytes),
+            Room::Large | Room::None => line.returned += cost(bytes),
         }
-        if coming.len < coming.total {
+        if partial.len < partial.total {
             return Ok(None);
         }
-        let Coming { total, kept, place, .. } = *coming;
-        line.coming = None;
+        let Partial { total, kept, place, .. } = *partial;
+        line.partial = None;
         line.whole += 1;
         Ok(Some(Due { kept, large: if place == Room::Large { total } else { 0 } }))
     }
@@ -139,11 +139,11 @@ impl Inward {
     /// The bytes of a part are there, within the window that the sender knows of.
     fn count(&mut self, number: u8, bytes: u64) -> Result<(), Malformed> {
         let line = &mut self.lines[usize::from(number)];
-        let came = line.came + cost(bytes);
-        if number == 0 || came - line.told > WINDOW {
+        let received = line.received + cost(bytes);
+        if number == 0 || received - line.announced > WINDOW {
             return Err(Malformed);
         }
-        line.came = came;
+        line.received = received;
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Inward {
     pub fn ran(&mut self, number: u8, due: Due) -> bool {
         let line = &mut self.lines[usize::from(number)];
         line.whole -= 1;
-        line.back += due.kept;
+        line.returned += due.kept;
         self.room += due.large;
         let waits = !self.waiting.is_empty();
         if waits {
@@ -171,19 +171,19 @@ impl Inward {
         let mut is_full = false;
         self.waiting.retain(|number| {
             let line = &mut lines[usize::from(*number)];
-            let coming = line.coming.as_mut().filter(|coming| coming.place == Room::Waits);
+            let partial = line.partial.as_mut().filter(|partial| partial.place == Room::Waits);
             // It had room enough in its window.
-            let Some(coming) = coming else { return false };
+            let Some(partial) = partial else { return false };
             if is_full || line.whole > 0 {
                 return true;
             }
-            is_full = coming.total > *room;
+            is_full = partial.total > *room;
             if is_full {
                 return true;
             }
-            *room -= coming.total;
-            coming.place = Room::Large;
-            line.back += core::mem::take(&mut coming.kept);
+            *room -= partial.total;
+            partial.place = Room::Large;
+            line.returned += core::mem::take(&mut partial.kept);
             false
         });
     }
@@ -191,13 +191,13 @@ impl Inward {
     /// What the sender is to be told of a channel.
     // spec: CHAN-3
     pub fn due(&self, number: u8) -> Option<u64> {
-        let Line { back, told, .. } = self.lines[usize::from(number)];
-        if back - told < WINDOW / PART { None } else { Some(back) }
+        let Line { returned, announced, .. } = self.lines[usize::from(number)];
+        if returned - announced < WINDOW / PART { None } else { Some(returned) }
     }
 
     /// The sender was told.
-    pub fn told(&mut self, number: u8, back: u64) {
-        self.lines[usize::from(number)].told = back;
+    pub fn told(&mut self, number: u8, returned: u64) {
+        self.lines[usize::from(number)].announced = returned;
         self.check(number);
     }
 }

@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     write(&home.join("corpus/endings"), scripts)
 }
 
-/// What the vectors give to be parsed.
+/// The byte strings that the vectors give to be parsed.
 fn parsed(text: &str) -> Vec<Vec<u8>> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("parse ")?.split(' ').next());
     let bytes = |digits: &str| {

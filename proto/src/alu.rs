@@ -23,7 +23,7 @@ impl Width {
     }
 }
 
-/// What an atomic does to the word.
+/// The effect of an atomic on the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AtomicOp {
@@ -52,12 +52,12 @@ pub enum AtomicOp {
     Fcaa = 11,
 }
 
-/// What an operation is in the table of operations.
+/// A row of the table of operations.
 struct Row {
     op: AtomicOp,
     /// How the comparand must stand to the word for it to change.
     condition: Option<Comparison>,
-    /// What becomes of it then.
+    /// How it computes the new word.
     combine: Combine,
     /// Whether word and operands are two's complement.
     is_signed: bool,
@@ -107,7 +107,7 @@ impl AtomicOp {
 pub struct Atomic {
     /// Width of the word.
     pub width: Width,
-    /// What is done to it.
+    /// The operation.
     pub op: AtomicOp,
     /// Operand.
     pub operand: u64,
@@ -125,7 +125,7 @@ pub struct Fetched {
 }
 
 impl Atomic {
-    /// What the word becomes, or `None` where the operation declines.
+    /// The new value of the word, or `None` if the operation declines.
     // spec: ATOM-1, ATOM-6, FCAA-1
     #[inline]
     pub fn apply(&self, old: u64) -> Option<u64> {
@@ -141,7 +141,7 @@ impl Atomic {
         }
     }
 
-    /// What the initiator is told, given the word before the operation.
+    /// The result for the initiator, given the word before the operation.
     // spec: ATOM-3, FCAA-2
     #[inline]
     pub fn fetched(&self, old: u64) -> Fetched {

@@ -1,12 +1,12 @@
 //! Operations and number types: the one table of them, under atomics on words ([`crate::alu`]),
 //! updates of endpoints' windows ([`crate::rma`]) and collectives.
 //!
-//! What an operation makes of two numbers stands in `Combine::of`; [`Combine::apply`] does it to
-//! those of a memory. There they lie one behind the other, little-endian, and need not be aligned.
-//! Everything here is total: what is not defined leaves the memory as it is.
+//! `Combine::of` says how an operation combines two numbers; [`Combine::apply`] does it to the
+//! numbers of a memory. There they lie one behind the other, little-endian, and need not be
+//! aligned. Everything here is total: an undefined combination leaves the memory as it is.
 use core::cmp::Ordering;
 
-/// What the bytes of a number mean.
+/// The type of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Number {
@@ -124,7 +124,7 @@ impl Comparison {
     }
 }
 
-/// What becomes of a number in memory and an operand.
+/// The operation on a number in memory and an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// The smaller one; what is in memory, where they cannot be compared.
@@ -147,7 +147,7 @@ pub enum Combine {
     LXor,
     /// Bitwise exclusive or.
     BXor,
-    /// What is in memory; there is no operand.
+    /// Leaves the number as it is; there is no operand.
     Read,
     /// The operand.
     Write,
@@ -255,7 +255,7 @@ impl Combine {
         }
     }
 
-    /// What becomes of a number in memory and an operand, where no comparand decides.
+    /// The new value of a number in memory, for the operations without a comparand.
     // spec: ATOM-1, ENV-29
     #[inline(always)]
     pub(crate) fn of<T: Element>(self, old: T, new: T) -> T {

@@ -1,4 +1,4 @@
-//! What endpoints tell each other: the records of a message lane between two of them.
+//! The formats of messages between endpoints: the records of a message lane between two of them.
 //!
 //! ```text
 //! tag of the record   bit 0..3  what it is   bit 4  tagged   bit 5  with data   bit 6  answered
@@ -33,34 +33,34 @@ pub const LONG_MAX: usize = 64 << 10;
 /// waits can be copied once.
 pub const LONG_MAX_HERE: usize = 16 << 10;
 
-/// Messages of up to so many bytes go before they are wanted at any time, so that they may be
-/// injected: their sender's memory is its program's again at once.
+/// Messages of up to this number of bytes are sent before their receive is known, at any time. So
+/// they may be injected: the program can reuse the memory at once.
 pub const AHEAD_MIN: usize = 4 << 10;
 
-/// What the sender says of a message.
+/// The sender's description of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Envelope {
-    /// What receives are chosen by; a message without one goes to the plain space.
+    /// The tag by which receives are chosen; a message without one goes to the plain space.
     pub tag: Option<u64>,
     /// Immediate data for the receiver.
     pub data: Option<u64>,
 }
 
-/// What a record says. Lengths are claims.
+/// The contents of a record. Lengths are claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A message, whose bytes follow.
     Short {
         /// Of the message.
         envelope: Envelope,
-        /// Who waits for its end.
+        /// The name of the operation that waits for the end.
         answer: Option<u64>,
     },
     /// A message in the ring.
     Long {
         /// Of the message.
         envelope: Envelope,
-        /// Who waits for its end.
+        /// The name of the operation that waits for the end.
         answer: Option<u64>,
         /// Bytes.
         len: u64,
@@ -86,7 +86,7 @@ pub enum Record {
         id: u64,
         /// Its receiver's.
         to: u64,
-        /// So many bytes of it.
+        /// Its number of bytes.
         len: u64,
     },
     /// The next part of a wanted message, in the ring.
@@ -108,7 +108,7 @@ pub enum Record {
         /// Its sender's name of it.
         id: u64,
     },
-    /// What was to be done has not been done, or only in part.
+    /// The operation was not done, or only in part.
     Refused {
         /// Its initiator's name of it.
         id: u64,
@@ -122,8 +122,8 @@ pub enum Record {
     },
 }
 
-/// What is refused under this name is all that waits for a receive, and what would: for want of
-/// memory.
+/// This name refuses all messages that wait for a receive, and all later ones that would: memory is
+/// used up.
 pub const ALL: u64 = u64::MAX;
 
 const SHORT: u32 = 1;
@@ -161,7 +161,8 @@ impl Envelope {
         }
     }
 
-    /// What the record of a short message that nobody waits for says; none of any other record.
+    /// The contents of a short message's record that asks for no answer; `None` for any other
+    /// record.
     #[inline(always)]
     pub const fn of_short(tag: u32, [match_tag, data]: [u64; SHORT_WORDS]) -> Option<Self> {
         if !Self::is_of_short(tag) {
@@ -225,12 +226,12 @@ impl Record {
         }
     }
 
-    /// Reads a record of `len` bytes: what it says, and how many words of its head count. What is
-    /// behind those is of the message, in short ones and parts that are here, at most
-    /// [`EAGER_MAX`] bytes; elsewhere there is nothing.
+    /// Reads a record of `len` bytes: its contents, and the number of words of its head. In short
+    /// messages and parts, up to [`EAGER_MAX`] bytes of the message follow; other records have no
+    /// more bytes.
     ///
     /// # Errors
-    /// [`Malformed`] where no sender writes such a record.
+    /// [`Malformed`] if no sender writes this record.
     // spec: ENV-1, ENV-2
     #[inline]
     pub const fn parse(

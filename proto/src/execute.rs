@@ -1,14 +1,14 @@
-//! What a valid command does.
+//! The effects of a valid command.
 //!
-//! One lowering for all operations: whoever performs an operation (the initiating processor in a
-//! mapped region, the target's responder, a simulator) checks the command, then calls [`execute`]
-//! with its own [`Effects`].
+//! There is one lowering for all operations. An operation is performed by the initiating processor
+//! in a mapped region, by the target's responder, or by a simulator. Each checks the command, and
+//! then calls [`execute`] with its own [`Effects`].
 use crate::alu::{Atomic, Fetched};
 use crate::fault::{Fault, Status};
 use crate::notify::{Classes, Notification, Operation};
 use crate::units::{Claim, Extent, PeerId, Rights};
 
-/// What an operation does, with what it carries besides bulk data.
+/// An operation, with the values that it carries besides bulk data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Bytes of the initiator to the target.
@@ -60,7 +60,7 @@ impl Action {
 /// An operation as its performer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What is done.
+    /// The operation.
     pub action: Action,
     /// Which notifications are raised.
     pub classes: Classes,
@@ -90,7 +90,7 @@ impl Command {
         self.action.operation().at_target(self.classes).is_some()
     }
 
-    /// What can be refused without knowing the target's table.
+    /// Makes the checks that need no knowledge of the target's table.
     // spec: IMM-1, ATOM-2
     #[inline(always)]
     pub const fn check(&self) -> Result<(), Fault> {
@@ -111,7 +111,7 @@ impl Command {
         }
     }
 
-    /// What the command's notifications say.
+    /// The contents of the command's notifications.
     #[inline(always)]
     pub const fn report(&self) -> Report {
         let (operation, classes) = (self.action.operation(), self.classes);
@@ -129,7 +129,7 @@ impl Command {
     }
 }
 
-/// What is left of a command once it is under way: enough for its notifications.
+/// The part of a command that is kept while it is under way: enough for its notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Its name.

@@ -1,4 +1,4 @@
-//! What can go wrong with an operation, as one code that travels.
+//! The faults of operations, each with a code that travels.
 
 /// Why an operation failed. A fault is a completion with this status; it harms nobody else.
 // spec: ERR-1
@@ -106,7 +106,7 @@ impl core::fmt::Display for Fault {
     }
 }
 
-/// What `main` returns, Rust prints by this.
+/// Rust prints an error that `main` returns by its `Debug` text, so that one is the message.
 impl core::fmt::Debug for Fault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         core::fmt::Display::fmt(self, f)

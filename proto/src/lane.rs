@@ -10,22 +10,22 @@
 //!   '------- status word, stored last ----'
 //! ```
 //!
-//! The n-th line of a lane carries sequence number n modulo 2^16, counted from one, so a reader
-//! knows without any index from the writer whether the line is the one it waits for: what stands
-//! there otherwise is an older number. A record of more than 56 bytes takes several lines; its
-//! first line is stored last, so a record is visible whole or not at all, and a writer that dies
-//! in the middle leaves nothing. (VELO's status word and two-slot message, EXTOLL thesis.)
+//! The n-th line of a lane carries sequence number n modulo 2^16, counted from one. So a reader
+//! knows without an index whether the line is the one it waits for: any other line has an older
+//! number. A record of more than 56 bytes takes several lines. Its first line is stored last, so a
+//! record is visible whole or not at all, and a writer that dies in the middle leaves nothing.
+//! (VELO's status word and two-slot message, EXTOLL thesis.)
 //!
 //! The lines of a lane are not taken in the order of their addresses but [`step`] positions on,
-//! round the ring: a processor that sees equal steps fetches the next lines ahead of time, from
-//! under the hands of whoever is about to write them.
+//! round the ring. A processor that sees equal steps would prefetch the next lines, and so take
+//! them away from the core that is about to write them.
 //!
 //! The reader returns room by publishing how many lines it has consumed in all; cumulative counts
 //! survive any loss of an earlier one (QFC credits, FORTH prototype).
 use crate::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD, RECORD_MAX};
 use core::iter::from_fn;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -66,7 +66,7 @@ impl Kind {
 pub struct Status {
     /// Which line of the lane this is.
     pub sequence: u16,
-    /// What the record is.
+    /// The kind of the record.
     pub kind: Kind,
     /// Payload bytes of the whole record.
     pub len: u32,
@@ -117,16 +117,16 @@ pub const fn lines_for(len: usize) -> u32 {
     if len <= LINE_PAYLOAD { 1 } else { len.div_ceil(LINE_PAYLOAD) as u32 }
 }
 
-/// Bytes of the longest record of a remote queue whose lane has so many lines: half of it, so that
-/// one is enqueued while another one is taken.
+/// Bytes of the longest record of a remote queue whose lane has `lines` lines: half of the lane, so
+/// that one is enqueued while another one is taken.
 #[inline(always)]
 pub const fn longest_of_queue(lines: u32) -> usize {
     lines as usize * LINE_PAYLOAD / 2
 }
 
-/// Positions from one line of a lane to the next one, modulo the lane: about five eighths of the
-/// lane, so that few lines in a row lie at equal distances; the ring is closed by way of all
-/// lines, because the two numbers have no common divisor.
+/// Positions from one line of a lane to the next one, modulo the lane. It is about five eighths of
+/// the lane, so that few lines in a row lie at equal distances. The two numbers have no common
+/// divisor, so the ring passes through all lines.
 // spec: LANE-5
 pub const fn step(lines: u32) -> u32 {
     assert_lines(lines);
@@ -142,7 +142,7 @@ const fn common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// The position behind one in a lane of so many lines.
+/// The next position after this one in a lane of `lines` lines.
 #[inline(always)]
 const fn following(position: u32, step: u32, lines: u32) -> u32 {
     let next = position + step;
@@ -168,7 +168,7 @@ pub struct Sender {
     position: u32,
     /// Lines written in all.
     sent: u32,
-    /// What `sent` may become with the room that is known.
+    /// The greatest value that `sent` may have with the room that is known.
     limit: u32,
 }
 
@@ -179,7 +179,7 @@ impl Sender {
         Self { lines, step, ahead, position: 0, sent: 0, limit: lines }
     }
 
-    /// What holds between two steps, whatever the reader says.
+    /// Invariants that hold between two steps, for all input of the reader.
     #[inline(always)]
     const fn check(&self) {
         debug_assert!(self.free() <= self.lines, "no more is free than there is");
@@ -251,7 +251,7 @@ pub struct Receiver {
     position: u32,
     /// Lines read in all.
     consumed: u32,
-    /// What the writer has been told of that.
+    /// The value of that count that was published to the writer last.
     published: u32,
 }
 
@@ -318,9 +318,9 @@ impl Receiver {
         word as u16 == self.sequence()
     }
 
-    /// Length and tag of the record that begins with a status word, if it is the one that comes
-    /// next, of this kind, and lies in one line: the common case, found with few comparisons.
-    /// Everything else is for [`Receiver::record`] to tell.
+    /// Length and tag of the record that begins with this status word, if it is the next one, of
+    /// this kind, and lies in one line. This is the common case, found with few comparisons;
+    /// [`Receiver::record`] tells all others.
     #[inline(always)]
     pub const fn short(&self, word: u64, kind: Kind) -> Option<(usize, u32)> {
         let expected = self.sequence() as u32 | (kind as u32) << 16;
@@ -384,7 +384,7 @@ impl Receiver {
         Some(self.consumed)
     }
 
-    /// What the writer has been told of, in all.
+    /// The count of consumed lines that was published to the writer last.
     pub const fn published(&self) -> u32 {
         self.published
     }

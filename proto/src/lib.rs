@@ -1,8 +1,8 @@
 //! The state machines and formats of Ayre.
 //!
-//! Everything that decides what an operation means stands here, and nothing that does I/O: no
-//! clock, no thread, no system call, no pointer, and no allocation after construction except where
-//! its owner has a table grow. The engine runs these machines over shared memory; a simulator or a
+//! Everything that decides the meaning of an operation stands here, and nothing that does I/O: no
+//! clock, no thread, no system call, no pointer. Nothing is allocated after construction, except if
+//! the owner has a table grow. The engine runs these machines over shared memory; a simulator or a
 //! hardware model can run the same ones.
 //!
 //! | module | machine or format | specification |

@@ -29,8 +29,8 @@ pub const BATCH_MAX: usize = 64;
 /// Nanoseconds of the longest round trip that is believed: half of what a frame's 32-bit stamp
 /// tells apart, 2.1 s. The other half are those of an echo that came before its stamp.
 pub const ROUND_TRIP_MAX: u64 = (1 << 31) - 1;
-/// Receives that wait in a matcher: twice as many buckets have numbers of 32 bits. What its owner
-/// has memory for is less.
+/// Receives that may wait in a matcher: numbers of 32 bits allow this for twice as many buckets. A
+/// matcher's owner may have memory for fewer.
 // spec: LIM-1
 pub const RECEIVES_MAX: u32 = 1 << 30;
 /// Unexpected messages of a matcher, for the same reason.

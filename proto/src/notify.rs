@@ -26,7 +26,7 @@ bitflags::bitflags! {
     }
 }
 
-/// What an operation is, as notifications and commands name it.
+/// The kind of an operation, as notifications and commands name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Operation {
@@ -44,7 +44,7 @@ pub enum Operation {
     FetchAtomic = 6,
     /// A deposit message.
     Deposit = 7,
-    /// What a deposit message has read or given, deposited at its sender's end. No peer can say so.
+    /// The reply of a deposit message, deposited at its sender's end. No peer can say so.
     Reply = 8,
 }
 
@@ -103,7 +103,7 @@ pub struct Notification {
     pub class: Classes,
     /// How the operation ended.
     pub status: Status,
-    /// What the operation was.
+    /// The kind of the operation.
     pub operation: Operation,
     /// The user's, as given to the operation.
     pub tag: u32,
@@ -143,8 +143,9 @@ impl Notification {
         }
     }
 
-    /// Reads a record that a peer raised here by an operation of its own: total. Only what such an
-    /// operation can raise at its target is accepted. [`Packed::read_at_target`] does the same.
+    /// Reads a record that a peer raised here by an operation of its own. It is total, and accepts
+    /// only notifications that an operation can raise at its target. [`Packed::read_at_target`]
+    /// does the same.
     pub const fn decode_at_target(words: [u64; 2], source: PeerId) -> Option<Self> {
         match Self::decode(words, source) {
             Some(note) => match (note.status, note.operation.at_target(note.class)) {

@@ -1,4 +1,4 @@
-//! What an initiator still waits for on a mediated connection.
+//! The operations that an initiator still waits for on a mediated connection.
 //!
 //! Commands are numbered from one; the target executes them in order and publishes how many it has
 //! executed. An operation (one or more consecutive commands) has ended when that count reaches its
@@ -13,7 +13,7 @@ use crate::units::Ticket;
 /// An operation under way, and how it has gone so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Outstanding {
-    /// What its notifications say.
+    /// The contents of its notifications.
     pub report: Report,
     /// First of its commands.
     pub first: u64,
@@ -54,7 +54,7 @@ impl Pending {
         Self { ring: [None; PENDING_MAX], oldest: 0, len: 0, posted: 0, done: 0 }
     }
 
-    /// What holds between two steps, whatever the target says.
+    /// Invariants that hold between two steps, for all input of the target.
     fn check(&self) {
         debug_assert!(self.len <= PENDING_MAX, "no more is under way than the table holds");
         debug_assert!(self.done <= self.posted, "only what was posted is done");

@@ -1,7 +1,7 @@
 //! Why a connection was refused: what the one that refuses tells the other one.
 //!
 //! It travels as two words, in the Refuse packet of a control channel and in the refusal of an
-//! open, so that both ends can say the reason to a person.
+//! open. So both ends can report the reason to a person.
 
 /// The reason of a refusal.
 // spec: LIFE-27

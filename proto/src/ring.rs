@@ -3,9 +3,10 @@
 //! Both count bytes from the beginning of time, so that a position tells its place, which is itself
 //! modulo the ring's length, and its turn.
 //!
-//! A ring is memory that comes when it is touched, so its writer uses no more of it than it has to:
-//! a part of it, from the ring's beginning on, that is narrow at first and doubles. A piece that
-//! does not fit there begins a turn later. The reader takes pieces where it is told that they lie.
+//! The system provides the memory of a ring page by page, when it is accessed. So the writer uses
+//! only a part of the ring, from its beginning on, which is narrow at first and doubles. A piece
+//! that does not fit there begins one turn later. The reader takes pieces at the positions that it
+//! is told.
 //!
 //! ```text
 //!   place  0         used        not touched        length
@@ -41,7 +42,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Of an empty ring of so many bytes, a power of two, that uses so many of them at first.
+    /// The writer of an empty ring of `len` bytes, a power of two, that uses `least` of them at
+    /// first.
     ///
     /// # Panics
     /// Where the length is no power of two.
@@ -51,7 +53,7 @@ impl Writer {
         Self { len, least, used: 0, written: 0, taken: 0, limit: 0, has_turned: false }
     }
 
-    /// What holds between two steps, whatever the reader says.
+    /// Invariants that hold between two steps, for all input of the reader.
     #[inline(always)]
     const fn check(&self) {
         debug_assert!(self.taken <= self.written, "only what was written is taken");
@@ -80,18 +82,18 @@ impl Writer {
         self.used
     }
 
-    /// Where the next piece of so many bytes begins, if that needs no further look, and what was
-    /// found last was written.
+    /// The beginning of the next piece of `bytes` bytes, if no further look is needed. The piece
+    /// found before must have been written.
     #[inline(always)]
     pub const fn next(&self, bytes: usize) -> Option<u64> {
         if self.written + padded(bytes) <= self.limit { Some(self.written) } else { None }
     }
 
-    /// Where the next piece of so many bytes begins, as far as the reader was heard
-    /// ([`Writer::on_taken`]). At the end of the part that it uses, a writer asks whether it `may`
-    /// use twice as much: if the reader has not taken the pieces at the beginning, if the writer
-    /// has been at this end before, or if the piece is longer than half of the part. (It asks for
-    /// its first part, too, and has that whatever the answer.)
+    /// The beginning of the next piece of `bytes` bytes, given the count of the reader
+    /// ([`Writer::on_taken`]). At the end of the part in use, a writer may ask by `may` to use
+    /// twice as much. It asks if the reader has not taken the pieces at the beginning, if the
+    /// writer has been at this end before, or if the piece is longer than half of the part. (It
+    /// asks for its first part, too, and gets that in any case.)
     ///
     /// A piece of up to half of what is used at first finds room when all others were taken.
     // spec: ENV-11, ENV-13, ENV-42
@@ -134,8 +136,8 @@ impl Writer {
     /// The reader says how much it has taken in all.
     ///
     /// # Errors
-    /// [`Malformed`] for a count that cannot be: all stays as it was. Who says it to a writer that
-    /// goes on keeps itself from being written to, nothing else.
+    /// [`Malformed`] for an impossible count, which changes nothing. If the writer goes on
+    /// nevertheless, a reader that sends one harms only itself: it gets no more data.
     // spec: ENV-13, AM-13
     pub const fn on_taken(&mut self, taken: u64) -> Result<(), Malformed> {
         if taken < self.taken || taken > self.written {
@@ -160,7 +162,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of an empty ring of so many bytes, a power of two.
+    /// The reader of an empty ring of `len` bytes, a power of two.
     pub const fn new(len: u64) -> Self {
         Self { len, taken: 0 }
     }
@@ -180,15 +182,15 @@ impl Reader {
         at & (self.len - 1)
     }
 
-    /// Where the next piece of so many bytes begins, at most those of the ring, where its writer
-    /// uses all of it: then nobody needs to say.
+    /// The beginning of the next piece of `bytes` bytes, if its writer uses the whole ring: then
+    /// the position need not be sent.
     // spec: ENV-11, AM-12
     pub const fn next(&self, bytes: usize) -> u64 {
         let turn = (self.taken | (self.len - 1)) + 1;
         if padded(bytes) <= turn - self.taken { self.taken } else { turn }
     }
 
-    /// Whether there can be a piece of so many bytes at a position.
+    /// Whether a piece of `bytes` bytes can lie at a position.
     ///
     /// # Errors
     /// [`Malformed`] where there cannot.

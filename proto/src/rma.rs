@@ -22,12 +22,12 @@ use crate::units::Rights;
 /// Words of the longest head.
 pub const RMA_WORDS: usize = 6;
 
-/// What an update does.
+/// The operation of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calculation {
     /// With each number.
     pub op: Combine,
-    /// What they are.
+    /// The type of the numbers.
     pub number: Number,
     /// How many.
     pub count: u16,
@@ -35,7 +35,7 @@ pub struct Calculation {
     pub fetches: bool,
 }
 
-/// What a record says. Everything in it is a claim.
+/// The contents of a record. Everything in it is a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmaRecord {
     /// The last bytes of a write, or all of them; they follow.
@@ -96,7 +96,7 @@ pub enum RmaRecord {
         address: u64,
         /// The initiator's name of it.
         id: u64,
-        /// What it does.
+        /// The operation.
         what: Calculation,
         /// Immediate data for the target.
         data: Option<u64>,
@@ -120,7 +120,7 @@ impl Calculation {
         EAGER_MAX / number.size() / if op.has_comparand() { 2 } else { 1 }
     }
 
-    /// Whether there is such a one.
+    /// Whether the combination is defined.
     pub const fn is_sound(&self) -> bool {
         let Self { op, number, count, fetches } = *self;
         op.is_defined(number)
@@ -148,7 +148,7 @@ impl Calculation {
         if self.op.has_comparand() { self.len() } else { 0 }
     }
 
-    /// What its initiator must be allowed to do.
+    /// The rights that it needs.
     pub const fn rights(&self) -> Rights {
         let writes = if self.op.has_operand() { Rights::WRITE } else { Rights::empty() };
         writes.union(if self.fetches { Rights::READ } else { Rights::empty() })
@@ -212,11 +212,11 @@ impl RmaRecord {
         }
     }
 
-    /// Reads a record of `len` bytes: what it says, and how many words of its head count. What is
-    /// behind those is bytes of a write, at most [`EAGER_MAX`], or an update's operands.
+    /// Reads a record of `len` bytes: its contents, and the number of words of its head. Behind
+    /// those come the bytes of a write, at most [`EAGER_MAX`], or an update's operands.
     ///
     /// # Errors
-    /// [`Malformed`] where no initiator writes such a record.
+    /// [`Malformed`] if no initiator writes this record.
     // spec: ENV-1, ENV-2
     pub const fn parse(
         tag: u32,
@@ -252,7 +252,7 @@ impl RmaRecord {
         }
     }
 
-    /// Whether it can be followed by so many bytes.
+    /// Whether `bytes` bytes may follow it.
     const fn is_sound(&self, bytes: usize) -> bool {
         match self {
             Self::WriteHere { .. } => bytes <= EAGER_MAX,

@@ -24,7 +24,7 @@ pub struct Key {
     pub generation: u32,
 }
 
-/// What an initiator says it may access: worth nothing until [`crate::xlate::Table`] accepts it.
+/// An initiator's claim to memory; it is worth nothing until [`crate::xlate::Table`] accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The capability's key.
@@ -35,7 +35,7 @@ pub struct Claim {
     pub len: u64,
 }
 
-/// What a remote says it wants to touch of a window: worth nothing until
+/// A remote's claim to a memory region; it is worth nothing until
 /// [`crate::xlate::memory_regions::MemoryRegions`] accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RmaClaim {
@@ -45,7 +45,7 @@ pub struct RmaClaim {
     pub address: u64,
     /// Number of bytes.
     pub len: u64,
-    /// What is to be done to it.
+    /// The rights that the access needs.
     pub rights: Rights,
 }
 
@@ -84,7 +84,7 @@ impl Extent {
 }
 
 bitflags::bitflags! {
-    /// What the holder of a capability, or a remote with a window, may do.
+    /// The rights of the holder of a capability, or of remotes on a memory region.
     // spec: CAP-1
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Rights: u8 {

@@ -1,8 +1,8 @@
 //! Translation and protection: from a peer's claim to an extent of memory.
 //!
 //! Exposed memory carries rights and has a length. Every claim is held against both by [`permits`]
-//! and [`contains`]: one to a region here, one to a memory region of an endpoint in
-//! [`memory_regions`], one to an inlet of a depot in [`crate::deposit`]. They differ in how the
+//! and [`contains`]. The claim may be to a region, to a memory region of an endpoint in
+//! [`memory_regions`], or to an inlet of a depot in [`crate::deposit`]. They differ in how the
 //! memory is found.
 //!
 //! For regions there is one table per port. An entry says who holds the capability, what it may
@@ -29,12 +29,12 @@ pub const fn contains(all: u64, offset: u64, len: u64) -> Result<(), Fault> {
     if offset > all || len > all - offset { Err(Fault::Bounds) } else { Ok(()) }
 }
 
-/// What a new capability covers.
+/// The holder, rights and range of a new capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// Who may use it.
+    /// The peer that may use it.
     pub holder: PeerId,
-    /// What for.
+    /// The rights.
     pub rights: Rights,
     /// The owner's number of the region.
     pub region: u16,

@@ -17,13 +17,13 @@ struct Pair {
     landing: Vec<u8>,
     /// Records that have not been heard, with the id, the length of the message and of its piece.
     records: VecDeque<(u32, Vec<u8>)>,
-    /// What the sender says where a message lies; none where it does not ask.
+    /// The address of a message that the receiver may read; `None` if it is not asked to.
     address: Option<u64>,
     longest: usize,
-    /// Lane and puts take so many steps yet.
+    /// Steps for which lane and puts still have room.
     room: usize,
     is_there: bool,
-    /// What has come whole.
+    /// The messages that have come whole.
     whole: Vec<(u32, Vec<u8>)>,
     coming: Vec<u8>,
     /// Where nobody has taken what was put.
@@ -167,9 +167,9 @@ fn bytes(len: usize, seed: usize) -> Vec<u8> {
 }
 
 proptest! {
-    /// Messages come out as they went in, whatever the order of steps, and however little room lane
-    /// and puts have; no piece lies on what was not taken; and when all is taken and told, the
-    /// sender gets on.
+    /// Messages arrive as they were sent, in any order of steps, and however little room lane and
+    /// puts have. No piece lies on bytes that were not taken. Once everything is taken and
+    /// reported, the sender gets on.
     // spec: AM-12, AM-13
     #[test]
     fn messages_come_out_as_they_went_in(
@@ -410,7 +410,8 @@ fn a_sender_tries_rts_again_after_one_landing() {
     }
 }
 
-/// Who has wanted enough messages by the landing is not asked for some time, and then again.
+/// A receiver that has wanted enough messages by the landing is not asked for some time, and then
+/// again.
 // spec: INJ-7
 #[test]
 fn a_receiver_that_prefers_the_landing_is_tried_again_rarely() {
@@ -436,7 +437,7 @@ fn a_receiver_that_prefers_the_landing_is_tried_again_rarely() {
     assert_eq!(pair.whole.len() as u32, 2 * again);
 }
 
-/// What goes between the messages of others waits until a message is sent whole.
+/// Other messages wait until a long message is sent whole.
 // spec: AM-9
 #[test]
 fn a_hold_is_reported_until_it_is_released() {

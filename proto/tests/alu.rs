@@ -29,7 +29,7 @@ fn signed(width: Width, value: u64) -> i128 {
     if value >= range / 2 { value - range } else { value }
 }
 
-/// What the word becomes by the tables of the specification; `None` where the operation declines.
+/// The new value of the word by the tables of the specification; `None` if the operation declines.
 fn model(atomic: &Atomic, word: u64) -> Option<u64> {
     let Atomic { width, op, operand, compare } = *atomic;
     let (w, a, c) = (unsigned(width, word), unsigned(width, operand), unsigned(width, compare));

@@ -18,7 +18,7 @@ struct Worker {
     plan: Plan,
     step: Option<Step>,
     blocks: Vec<Block>,
-    /// What goes out, where that is not what comes in.
+    /// The blocks to send, if they differ from those that arrive.
     sends: Option<Vec<Block>>,
     /// Of a scan: what this member has of those up to itself.
     prefix: Vec<Block>,
@@ -34,7 +34,8 @@ fn join_all(left: &[Block], right: &[Block]) -> Vec<Block> {
     left.iter().zip(right).map(|(left, right)| join(left, right)).collect()
 }
 
-/// Who is combined where, written as the page says and not as the machines do it.
+/// The order in which members are combined, written as in the specification and not as in the
+/// machines.
 fn canonical(members: std::ops::Range<usize>, block: usize) -> String {
     if members.len() == 1 {
         return leaf(members.start, block);
@@ -164,7 +165,7 @@ fn run(task: Task, members: usize, mut choose: impl FnMut(usize) -> usize) -> Ve
     workers
 }
 
-/// What must stand at a member, and where.
+/// Checks the blocks of a member, and their places.
 fn check(task: Task, members: usize, member: usize, worker: &Worker) {
     let whole = |block| Some(canonical(0..members, block));
     let is_root = member == task.root;
@@ -244,7 +245,7 @@ fn every_plan_computes_its_collective() {
 }
 
 proptest! {
-    /// The same whoever is fast and whoever is slow.
+    /// The result is the same for any order of the members' steps.
     // spec: COLL-6, COLL-7
     #[test]
     fn order_does_not_matter(members in 1_usize..24, seed in any::<u64>()) {
@@ -275,7 +276,8 @@ proptest! {
     }
 }
 
-/// What is no plan: a root that is no member, or where there is none; a schedule for others.
+/// Plans that do not exist: a root that is no member, a missing root, a schedule for another
+/// collective.
 // spec: COLL-6
 #[test]
 fn there_are_no_other_plans() {
@@ -311,7 +313,7 @@ fn signatures_tell_apart() {
     }
 }
 
-/// What another member does is found from the signature of its portion, whatever it differs in.
+/// The call of another member is found from the signature of its portion, for any difference.
 // spec: COLL-19
 #[test]
 fn differing_signatures_are_detected_and_reported() {

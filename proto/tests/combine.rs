@@ -1,11 +1,11 @@
-//! What updates do to numbers, against plain arithmetic.
+//! The effect of updates on numbers, against plain arithmetic.
 use ayre_proto::combine::{Combine, Comparison, Number};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
 const NUMBERS: usize = 3;
 
-/// What a number that is no complex one becomes, in the words of the language.
+/// The new value of a number other than a complex one, in the language's own operations.
 macro_rules! plain {
     ($old:ident, $new:ident, $compare:ident, $op:ident, $zero:expr, $one:expr, $sum:expr,
      $product:expr) => {{
@@ -115,7 +115,7 @@ fn oracle(op: Combine, number: Number, bytes: [&[u8]; 3]) -> Vec<u8> {
     }
 }
 
-/// What is not a number says nothing about its bits.
+/// The bits of a NaN are not checked.
 fn is_nan(number: Number, bytes: &[u8]) -> bool {
     match number {
         Number::F32 | Number::C32 => {

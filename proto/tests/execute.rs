@@ -57,7 +57,7 @@ impl Effects for Recorder {
 const INITIATOR: PeerId = PeerId(5);
 const TAG: u32 = 77;
 
-/// What every performer does: all checks, then the effects.
+/// The steps of every performer: all checks, then the effects.
 fn perform(command: &Command, table: &Table, fx: &mut Recorder) -> Result<Extent, Fault> {
     command.check()?;
     let extent = match command.action {
@@ -208,7 +208,7 @@ proptest! {
         prop_assert_eq!(report.classes_at_initiator(Status::Declined), here);
     }
 
-    /// Whatever the memory needs, a notification at the target needs besides.
+    /// A notification at the target needs its right in addition to those of the memory.
     // spec: CAP-2
     #[test]
     fn required_rights_follow_from_the_command(command in commands()) {

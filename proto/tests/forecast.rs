@@ -10,7 +10,7 @@ fn task(collective: Collective, schedule: Schedule, root: usize) -> Task {
     Task { collective, schedule, root }
 }
 
-/// So many bytes, in one chunk.
+/// This number of bytes, in one chunk.
 fn whole(bytes: u64) -> Volume {
     Volume { bytes, chunk: bytes.max(1) }
 }
@@ -234,8 +234,8 @@ impl Traffic {
     }
 }
 
-/// What each fixed schedule takes for all calls, then what the adaptive choice does: it knows the
-/// links as they were at the call before, up to a quarter wrong. In microseconds.
+/// Times of all calls by each fixed schedule, then by the adaptive choice, in microseconds. The
+/// adaptive choice knows the links as they were at the call before, up to a quarter wrong.
 fn race(members: usize, collective: Collective, bytes: u64, usual: Schedule) -> Vec<(String, u64)> {
     let ends = Cost { message_ns: 500, byte_ps: 100 };
     let mut dice = Dice(bytes + members as u64);

@@ -18,7 +18,7 @@ type Record = (Kind, u32, Vec<u8>);
 struct Ring {
     status: Vec<u64>,
     payload: Vec<[u8; LINE_PAYLOAD]>,
-    /// What the receiver has published.
+    /// The cursor that the receiver has published.
     cursor: u32,
     sender: Sender,
     receiver: Receiver,

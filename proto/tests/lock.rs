@@ -31,7 +31,8 @@ impl State {
         self.holds.iter().filter(|held| **held == hold).count()
     }
 
-    /// What any process can do next. An attempt that declines leaves the state as it is.
+    /// The possible next steps of all processes. An attempt that declines leaves the state as it
+    /// is.
     fn successors(&self) -> Vec<Self> {
         let n = self.holds.len() as u32;
         let of = |process: usize| match self.holds[process] {
@@ -135,7 +136,7 @@ fn the_largest_number_of_processes_does_not_wrap() {
 const STEPS: [EpochStep; 4] =
     [EpochStep::Post, EpochStep::Start, EpochStep::Complete, EpochStep::Wait];
 
-/// From the idle word only the steps in their order do anything, whoever tries whatever: so all
+/// From the idle word only the steps in their order have an effect, by any process. So all
 /// interleavings of an owner and an origin give the same epoch.
 // spec: EPOCH-1
 #[test]

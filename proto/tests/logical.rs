@@ -154,9 +154,9 @@ impl Pair {
     }
 }
 
-/// Whatever is sent is run, once and in the order of its channel, though the receiver holds some
-/// channels for long, the landing is full now and then, and the pipe takes little; none that is
-/// held keeps more than its window and one large message, nor stops another.
+/// Every sent message is run, once and in the order of its channel. The receiver holds some
+/// channels for long, the landing is full now and then, and the pipe takes little. A held channel
+/// keeps no more than its window and one large message, and stops no other channel.
 // spec: CHAN-2, CHAN-3, CHAN-4, CHAN-5, CHAN-10
 #[test]
 fn random_traffic() {
@@ -227,7 +227,7 @@ fn settle(pair: &mut Pair, held: u8) {
     }
 }
 
-/// What is served in so many turns, of channels that always have something to do.
+/// Cost served in `rounds` turns, of channels that always have something to do.
 fn served(turns: &mut Turns, rounds: usize, cost: impl Fn(u8) -> u64) -> [u64; 256] {
     let mut served = [0; 256];
     for _ in 0..rounds {
@@ -342,7 +342,7 @@ fn rings_are_lists() {
     }
 }
 
-/// What an honest sender cannot send is refused.
+/// Records that an honest sender cannot send are refused.
 // spec: CHAN-3, CHAN-9
 #[test]
 fn forged_channel_records_are_malformed() {

@@ -1,4 +1,5 @@
-//! What an initiator waits for, against a plain list of operations; across the wrap of numbers.
+//! The operations that an initiator waits for, against a plain list of operations; across the wrap
+//! of numbers.
 use std::collections::VecDeque;
 
 use ayre_proto::alu::Fetched;

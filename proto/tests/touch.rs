@@ -68,7 +68,7 @@ fn table(tag: u32) -> Option<(usize, u32)> {
     }
 }
 
-/// Whether so many bytes may follow.
+/// Whether `bytes` bytes may follow.
 fn may_follow(tag: u32, [_, _, c, d, e, _]: [u64; RMA_WORDS], bytes: usize) -> bool {
     let is_part = |count: u64| count > 0 && d.checked_add(count).is_some_and(|end| end <= c);
     match tag & 0xf {

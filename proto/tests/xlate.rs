@@ -226,7 +226,7 @@ fn a_slot_is_retired_after_its_last_generation() {
 enum WindowStep {
     Expose(u64, Exposure),
     Withdraw(u64),
-    /// From so many bytes after the window's first one on, counted round.
+    /// A claim that begins this number of bytes after the memory region's first one, modulo 2^64.
     RmaRecord {
         key: u64,
         shift: u64,
@@ -249,7 +249,7 @@ fn window_steps() -> impl Strategy<Value = Vec<WindowStep>> {
     proptest::collection::vec(step, 0..60)
 }
 
-/// What a claim must come to, in numbers that do not wrap.
+/// The expected result of a claim, in numbers that do not wrap.
 fn expected(open: Option<&(Exposure, usize)>, claim: &RmaClaim) -> Result<(usize, u64), Fault> {
     let (seen, memory) = open.ok_or(Fault::UnknownKey)?;
     if !seen.rights.contains(claim.rights) {

@@ -1,4 +1,4 @@
-//! What the checks report.
+//! A finding of the checks.
 
 use std::fmt;
 

@@ -18,7 +18,7 @@ struct Suite {
     example: &'static str,
     profile: &'static str,
     limits: &'static str,
-    /// So many times the operations of the longer run, where set-up takes not always the same.
+    /// The factor on the operations of the longer run, for a set-up whose cost varies.
     times: u64,
 }
 

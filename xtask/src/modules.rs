@@ -28,7 +28,7 @@ pub(crate) struct Arrow {
 /// The modules of one crate, without those of tests.
 pub(crate) struct Modules<'a> {
     files: BTreeMap<Place, &'a Source>,
-    /// What each module passes on under names of its own: the paths as they stand there.
+    /// The re-exports of each module under names of its own: the paths as they stand there.
     passed_on: BTreeMap<Place, BTreeMap<String, Vec<String>>>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// Whether there is such a module, be it a folder without a file of its own.
+    /// Whether there is this module, as a file or only as a folder.
     fn has(&self, place: &[String]) -> bool {
         let from = place.to_vec();
         self.files.range(from..).next().is_some_and(|(found, _)| found.starts_with(place))
@@ -225,7 +225,7 @@ fn tests_in(place: &Place, source: &Source) -> Vec<Place> {
     names.map(|name| [&place[..], &[name]].concat()).collect()
 }
 
-/// What a module passes on, under which names.
+/// The names that a module re-exports.
 fn passed_on(source: &Source) -> BTreeMap<String, Vec<String>> {
     let paths = tokens::paths(&source.tokens).into_iter();
     let named = paths.filter_map(|path| Some((path.public_name?, path.segments)));

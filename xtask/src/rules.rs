@@ -55,7 +55,7 @@ pub(crate) const LABEL_SOURCES: &[&str] = &["engine/src/"];
 
 /// Calls that one file makes for all the others.
 pub(crate) struct OneHome {
-    /// What is said of them.
+    /// The finding's text.
     pub(crate) what: &'static str,
     pub(crate) home: &'static str,
     /// Where the rule holds.
@@ -182,8 +182,8 @@ pub(crate) const ASSERTIONS: &[&str] =
 
 /// A room of state machines, whose code says what holds.
 pub(crate) struct Assertive {
-    /// The room: it has so many assertions as a whole, and so has each folder in it, and what lies
-    /// directly in it.
+    /// The room: the density of assertions holds for it as a whole, for each folder in it, and for
+    /// the files directly in it.
     pub(crate) folder: &'static str,
     /// In 1,000 lines of code, at least.
     pub(crate) per_thousand: usize,
@@ -217,13 +217,13 @@ pub(crate) const UNCITED: &[&str] = &["xtask/"];
 pub(crate) const TEST_FOLDERS: &[&str] =
     &["conformance/", "fuzz/", "engine/examples/instructions.rs", "engine/src/link/fuzzed"];
 
-/// What a package may depend on among our own.
+/// The packages of the workspace that a package may depend on.
 pub(crate) struct Layer {
     /// The folder of the package, or of several.
     pub(crate) folder: &'static str,
-    /// What it may be built on.
+    /// The packages that it may be built on.
     pub(crate) uses: &'static [&'static str],
-    /// What its tests may use besides.
+    /// The further packages that its tests may use.
     pub(crate) tests_use: &'static [&'static str],
 }
 

@@ -70,7 +70,7 @@ impl Source {
     }
 }
 
-/// What a byte of a file belongs to; a gap is white space or a plain comment.
+/// The kind of a byte of a file; a gap is white space or a plain comment.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Gap,

@@ -60,7 +60,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What `check` finds in samples, as `path:line: what`.
+/// The findings of `check` in samples, as `path:line: what`.
 #[cfg(test)]
 fn found(check: Check, files: &[(&str, &str)]) -> Vec<String> {
     let mut findings = Vec::new();

@@ -1,4 +1,5 @@
-//! What the checks look for in a token stream: functions, paths, unsafe sites and test code.
+//! The things that the checks look for in a token stream: functions, paths, unsafe sites and test
+//! code.
 //!
 //! Working on tokens, not on a syntax tree, sees into the arguments of macros as well.
 
@@ -38,7 +39,7 @@ impl Path {
     }
 }
 
-/// What an `unsafe` introduces.
+/// The item that an `unsafe` introduces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum UnsafeKind {
     Block,

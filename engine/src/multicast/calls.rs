@@ -9,7 +9,7 @@ use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
 use crate::error::SetupError;
 use ayre_proto::active::{NAME_MAX, id_of};
-use ayre_proto::group::{Answer, Group, Outsider, Member, Options, Refusal};
+use ayre_proto::group::{Answer, Group, Member, Options, Outsider, Refusal};
 use ayre_proto::units::PeerId;
 use std::fmt;
 

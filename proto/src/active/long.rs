@@ -30,7 +30,7 @@ const LANDING_MAX: u64 = 1 << 24;
 /// A piece, and what is taken before the sender is told, at most: the part of a landing.
 const PART: u64 = 4;
 
-/// Whether a landing may have so many bytes.
+/// Whether a landing may have this number of bytes.
 // spec: AM-12
 pub const fn is_landing(bytes: u64) -> bool {
     bytes.is_power_of_two() && bytes >= LANDING_MIN && bytes <= LANDING_MAX

@@ -40,13 +40,13 @@ pub enum Record<'a> {
         /// The arguments, in bytes.
         arguments: &'a [u8],
     },
-    /// It goes on by so many bytes.
+    /// The next bytes of the long message: their number.
     Piece(u64),
-    /// So many bytes of the landing were taken in all.
+    /// Bytes of the landing that were taken in all.
     Room(u64),
     /// A landing is wanted.
     Want,
-    /// A landing of so many bytes was handed over.
+    /// A landing of this number of bytes was handed over.
     Landing(u64),
     /// A message to this id was dropped.
     Failed(u32, DropCause),
@@ -65,11 +65,11 @@ pub enum Record<'a> {
         /// The arguments, in bytes.
         arguments: &'a [u8],
     },
-    /// What became of that.
+    /// The answer to a pull request.
     Pulled(Pulled),
 }
 
-/// What a receiver makes of a message that it may read where it lies.
+/// A receiver's answer to the request to read a message from its sender's memory.
 // spec: INJ-7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -5,8 +5,9 @@
 //!   7 members      ((0 1) (2 3)) ((4 5) 6)
 //! ```
 //!
-//! A group is cut at the greatest power of two below its number, and so is each part. Who combines
-//! in the order of the members keeps the parts that wait for their other half on a stack.
+//! A group is cut at the greatest power of two below its number of members, and each part is cut in
+//! the same way. A member that combines in the order of the members keeps the parts that wait for
+//! their other half on a stack.
 
 /// How often the two topmost parts are combined once this member's is on top of the stack: at the
 /// last one there is one part left.

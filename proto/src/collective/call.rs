@@ -1,5 +1,5 @@
-//! What a member calls a collective with, as far as all members must call it with the same, and
-//! what another one has called whose portions tell another signature.
+//! The parameters of a collective that must be equal at all members, and how a member finds the
+//! differing ones of another member from the signature of its portions.
 //!
 //! A signature is a digest of 32 bits: portions are short. So what it was made of is found by
 //! trying, the likely ones first; that takes some milliseconds, once, when a group is given up.
@@ -12,26 +12,26 @@ use core::fmt;
 /// Elements of a vector that are tried.
 const ELEMENTS_MAX: u64 = 16 << 10;
 
-/// What all members of a group must say alike.
+/// The parameters that must be equal at all members of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallShape {
-    /// What, how and about whom.
+    /// The collective, its schedule and its root.
     pub task: Task,
-    /// What becomes of which numbers, where any are combined.
+    /// The operation and the type of the numbers, if any are combined.
     pub operation: Option<(Combine, Number)>,
     /// Bytes of a vector; 0 where members have blocks.
     pub bytes: u64,
 }
 
 impl CallShape {
-    /// What portions tell of it.
+    /// The digest of the parameters that portions carry.
     // spec: COLL-13
     pub const fn signature(&self) -> u32 {
         signature(what(self.task, self.operation), self.bytes)
     }
 
-    /// What a member has called whose portion, of `len` bytes, has this signature, while another
-    /// one of so many members has called this; none where that is not among what is tried.
+    /// Returns the parameters with which another member has called, given the signature and the
+    /// length of its portion. Returns `None` if no candidate fits.
     // spec: COLL-19
     pub fn of_signature(self, theirs: u32, members: usize, len: usize) -> Option<Self> {
         let is_it = |call: &Self| call.signature() == theirs;

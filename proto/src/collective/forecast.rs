@@ -32,7 +32,7 @@ const GAIN: u64 = 8;
 
 const _: () = assert!(FORECAST_MAX <= MEMBERS_MAX);
 
-/// What something takes.
+/// A cost in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// For each message, in nanoseconds.
@@ -47,7 +47,7 @@ impl Cost {
         bytes.saturating_mul(self.byte_ps.into()) / 1000
     }
 
-    /// Of as many messages as so many bytes are, and of the bytes.
+    /// The cost of `bytes` bytes and of the messages that they take.
     fn messages(self, bytes: u64) -> u64 {
         let portions = bytes.div_ceil(PORTION).max(1);
         portions.saturating_mul(self.message_ns.into()).saturating_add(self.bytes(bytes))
@@ -87,7 +87,7 @@ struct Link {
 /// The table, and room to compute in.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// What a message costs who sends it, and who receives it.
+    /// The cost of a message at its sender and at its receiver.
     ends: Cost,
     members: Box<[Member]>,
     /// From each member to each other one.
@@ -95,7 +95,8 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// For a group of so many members, none for more than [`FORECAST_MAX`]; all links cost nothing.
+    /// A forecast for a group, in which all links cost nothing. Returns `None` for more than
+    /// [`FORECAST_MAX`] members.
     // spec: COLL-16
     pub fn new(members: usize, ends: Cost) -> Option<Self> {
         (1..=FORECAST_MAX).contains(&members).then(|| Self {

@@ -38,7 +38,7 @@ pub use tree::subtree;
 // spec: COLL-1
 pub const MEMBERS_MAX: usize = 1024;
 
-/// What is done together.
+/// The operations that a group does together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Collective {
@@ -115,7 +115,7 @@ impl Schedule {
     /// Each once, in the order of their codes.
     pub const ALL: [Self; 5] = [Self::Star, Self::Tree, Self::Doubling, Self::Spread, Self::Ring];
 
-    /// Whether there is such a plan.
+    /// Whether the schedule can do this collective.
     // spec: COLL-6
     pub const fn can(self, collective: Collective) -> bool {
         use Collective as C;
@@ -163,8 +163,8 @@ const _: () = {
     }
 };
 
-/// Blocks one behind the other, from the first, and round the last: each member has one, and of a
-/// vector that is cut into blocks each a part as long as the others.
+/// Consecutive blocks, which go on with the first one after the last one. Each member has one
+/// block; a vector that is cut into blocks has one part for each member, all of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blocks {
     /// The first one's number.
@@ -182,13 +182,13 @@ impl Blocks {
         Self { first: block, count: 1 }
     }
 
-    /// All of a group of so many.
+    /// All blocks of a group of `members` members.
     pub const fn all(members: usize) -> Self {
         Self { first: 0, count: members }
     }
 }
 
-/// What becomes of blocks that come.
+/// The use of the blocks that arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// They are the new ones.
@@ -201,7 +201,7 @@ pub enum Action {
     Push,
 }
 
-/// What a member does next.
+/// The next step of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Sends blocks as they stand.
@@ -217,7 +217,7 @@ pub enum Step {
         from: usize,
         /// These.
         blocks: Blocks,
-        /// What becomes of them.
+        /// The use of the blocks.
         action: Action,
     },
     /// Its own ones have their turn among those that are [pushed](Action::Push).
@@ -227,7 +227,7 @@ pub enum Step {
     },
 }
 
-/// A member's place among so many.
+/// The place of a member in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Its number.
@@ -237,13 +237,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The member so many places on, round the last: once at most.
+    /// The member `distance` places further on, round the last one at most once.
     const fn on(self, distance: usize) -> usize {
         debug_assert!(distance <= self.members, "once round at most");
         self.once_round(self.member + distance)
     }
 
-    /// The member so many places back, round the first: once at most.
+    /// The member `distance` places back, round the first one at most once.
     const fn back(self, distance: usize) -> usize {
         debug_assert!(distance <= self.members, "once round at most");
         self.once_round(self.member + self.members - distance)
@@ -256,7 +256,7 @@ impl Place {
         round
     }
 
-    /// What holds of each step of this member.
+    /// Invariants of each step of this member.
     #[cfg(debug_assertions)]
     fn check(self, step: &Step) {
         let (other, blocks) = match *step {

@@ -9,7 +9,7 @@ use super::{Collective, Place, Schedule, Step};
 /// A collective, a way to do it, and whom it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
-    /// What.
+    /// The collective.
     pub collective: Collective,
     /// How.
     pub schedule: Schedule,

@@ -11,10 +11,10 @@ const GIVEN_UP: u32 = 12;
 /// The tags of all that members say.
 pub const TAGS: core::ops::RangeInclusive<u32> = PORTION..=GIVEN_UP;
 
-/// What a member says of a group besides portions.
+/// A message between members of a group other than a portion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// It has taken so many portions of all collectives, round the last number.
+    /// Portions of all collectives that the sender has taken, modulo 2^32.
     // spec: COLL-11
     Taken(u32),
     /// It gives the group up, from this collective on.
@@ -49,7 +49,7 @@ impl Notice {
 /// Bytes of a header.
 pub const HEADER: usize = 16;
 
-/// What precedes the bytes of a portion.
+/// The header of a portion.
 // spec: COLL-12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -57,7 +57,7 @@ pub struct Header {
     pub group: u32,
     /// The collective's, counted in its group from 1, round the last.
     pub sequence: u32,
-    /// What the sender means to do: [`signature`].
+    /// The digest of the call that the sender has made: [`signature`].
     pub signature: u32,
     /// Portions of this group that the sender has taken from the receiver in all, round the last.
     pub taken: u32,
@@ -88,7 +88,7 @@ impl Header {
 
 const _: () = assert!(MEMBERS_MAX <= 1 << 16, "a root has sixteen bits");
 
-/// What is done, in a word.
+/// The call in one word.
 // spec: COLL-13
 #[inline]
 pub const fn what(task: Task, operation: Option<(Combine, Number)>) -> u64 {
@@ -119,7 +119,7 @@ pub struct Window {
     /// Of these, as far as is known.
     theirs: u32,
     taken: u32,
-    /// What the other one was told of that.
+    /// The count that was reported last.
     told: u32,
     /// Portions that have come and were not taken.
     waiting: u32,
@@ -134,7 +134,7 @@ pub const WINDOW: u32 = 64;
 pub const CHUNK: u32 = WINDOW / 2;
 
 impl Window {
-    /// What holds between two steps, whatever the other one tells.
+    /// Invariants that hold between two steps, for all input of the other member.
     #[inline]
     const fn check(&self) {
         let under_way = self.sent.wrapping_sub(self.theirs);

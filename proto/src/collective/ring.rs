@@ -45,7 +45,8 @@ pub(super) struct Chain {
     /// From the root.
     place: Place,
     root: usize,
-    /// What comes is combined with what stands there, in one go; else it is passed on in blocks.
+    /// Whether arriving blocks are combined with those of the member, all at once. Otherwise they
+    /// are passed on one by one.
     combines: bool,
     block: usize,
     has_received: bool,

@@ -1,7 +1,7 @@
 //! Everybody to everybody: each first sends to all others, then takes what they have sent.
 use super::{Action, Blocks, Place, Step};
 
-/// What everybody has for the others.
+/// The data that each member has for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     /// A block for each one.

@@ -1,7 +1,7 @@
 //! One member and all others: its turn with each of them, in their order.
 use super::{Action, Blocks, Place, Step};
 
-/// What goes along the rays.
+/// The data that goes between the centre and the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     /// All blocks: inwards they are combined in the order of the members.
@@ -19,7 +19,7 @@ pub(super) struct Star {
     root: usize,
     load: Load,
     is_inwards: bool,
-    /// Whose turn it is.
+    /// The member that is next.
     turn: usize,
 }
 

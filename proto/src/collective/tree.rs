@@ -11,7 +11,7 @@
 //! ```
 use super::{Action, Blocks, Place, Step};
 
-/// What goes along the tree.
+/// The data that goes along the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     /// All blocks, everywhere: upwards they are combined.
@@ -60,7 +60,7 @@ impl Tree {
         (member + self.root) % self.place.members
     }
 
-    /// What goes between a member and its parent so far away.
+    /// The blocks that go between a member and its parent at this distance.
     fn blocks(&self, member: usize, distance: usize) -> Blocks {
         match self.load {
             Load::Nothing => Blocks::NONE,

@@ -24,7 +24,7 @@ pub struct Append {
     wraps: bool,
 }
 
-/// What becomes of a message that is appended.
+/// The result of a message that is appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
     /// The tail has reached the limit.
@@ -70,8 +70,8 @@ impl Append {
         (address < first).then_some(Self { tail, step, limit, wraps })
     }
 
-    /// What becomes of a message that may enter here; none where [`run`](super::run) is to decide:
-    /// it faults, or would if no guard came first.
+    /// The result of a message that may enter here. Returns `None` if [`run`](super::run) is to
+    /// decide: the message faults, or would fault if no guard came first.
     // spec: DEP-7, DEP-14
     #[inline(always)]
     pub fn apply(

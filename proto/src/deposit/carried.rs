@@ -1,7 +1,7 @@
-//! What became of a message that was carried out.
+//! The result of a message that was executed.
 use crate::fault::{Fault, Status};
 
-/// What its sender and the owner of its destination are told.
+/// The result for the sender and for the owner of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// How it ended.
@@ -19,7 +19,7 @@ impl Carried {
         Self { status: Status::Fault(fault), given: 0, notifies: false }
     }
 
-    /// What the owner is told of it: that a test holds, or that the inlet has stopped.
+    /// The status that the owner is notified of: a test holds, or the inlet has stopped.
     // spec: DEP-11, DEP-19
     #[inline]
     pub const fn note(&self) -> Option<Status> {

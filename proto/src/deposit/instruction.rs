@@ -14,7 +14,7 @@ use super::primitive::{
 };
 use crate::fault::Fault;
 
-/// What of a stored instruction the message supplies.
+/// The parts of a stored instruction that the message supplies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Supplied {
     /// By slot: the register's number.
@@ -92,9 +92,9 @@ const _: () = {
     }
 };
 
-/// The primitives in their order, by its code: the address stands at the place that is a third of
-/// it, the test at the place of the others that is the rest of that, the operations where there is
-/// room left.
+/// The primitives in their order, by code. A third of the code gives the place of the address; the
+/// remainder gives the place of the test among the others. The operations fill the remaining
+/// places.
 // spec: DEP-7
 static ORDERS: [[Primitive; 4]; 12] = {
     use Primitive::{Address as A, First as F, Second as S, Test as T};
@@ -175,7 +175,7 @@ impl Instruction {
         self.word
     }
 
-    /// What it does with memory.
+    /// The effect on memory.
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
         self.kind
@@ -223,7 +223,7 @@ impl Instruction {
         self.word >> NEXT & 1 == 1
     }
 
-    /// What the message supplies to it where it is stored.
+    /// The parts that the message supplies if the instruction is stored.
     #[inline(always)]
     pub const fn supplied(&self) -> Supplied {
         self.supplied
@@ -410,7 +410,7 @@ impl Bits {
         Self(instruction.word)
     }
 
-    /// What was put together by the functions above is an instruction.
+    /// Returns the instruction that the functions above have put together.
     pub(super) const fn finish(self) -> Instruction {
         match Instruction::parse(self.0) {
             Ok(instruction) => {

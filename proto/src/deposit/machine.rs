@@ -15,7 +15,7 @@ use crate::xlate::{contains, permits};
 use arrayvec::ArrayVec;
 
 bitflags::bitflags! {
-    /// What messages may do with a register that they name themselves.
+    /// The access of messages to a register that they name themselves.
     // spec: DEP-15
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Protection: u8 {
@@ -44,7 +44,7 @@ impl Window {
     }
 }
 
-/// What the destination's end of one sender's way in allows.
+/// The rights and bounds of one sender's inlet, at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inlet {
     /// Of memory: READ and WRITE; NOTIFY, and PROGRAM for instructions of the sender's own.
@@ -70,11 +70,11 @@ pub struct Stored {
     pub enters: bool,
 }
 
-/// What a message finds at its destination.
+/// The state of the destination that a message may read.
 pub trait Depot {
     /// The value of a register.
     fn register(&self, index: u8) -> u64;
-    /// What messages may do with it.
+    /// The access of messages to this register.
     fn protection(&self, index: u8) -> Protection;
     /// A stored instruction; `None` where there is none.
     fn stored(&self, index: u16) -> Option<Stored>;
@@ -83,7 +83,7 @@ pub trait Depot {
 /// Registers and their new values, each register once.
 pub type Writes = ArrayVec<(u8, u64), WRITES_MAX>;
 
-/// What is done with memory.
+/// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// [`Kind::Write`] or [`Kind::Read`].
@@ -94,12 +94,12 @@ pub struct Transfer {
     pub mask: Mask,
 }
 
-/// What a message amounts to. It is committed as a whole.
+/// All effects of a message. They are committed together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is done with memory.
+    /// The access to memory, if there is one.
     pub transfer: Option<Transfer>,
-    /// What becomes of registers.
+    /// The new values of registers.
     pub writes: Writes,
     /// Whether the owner is notified.
     pub notifies: bool,
@@ -112,7 +112,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What holds of any message at any inlet.
+    /// Invariants of any message at any inlet.
     #[inline(always)]
     fn check(&self, message: &DepositMessage, inlet: &Inlet) {
         if let Some(Transfer { kind, offset, mask }) = self.transfer {
@@ -162,7 +162,7 @@ struct Run<'a, D> {
     outcome: Outcome,
 }
 
-/// What an instruction works with besides registers.
+/// The values that an instruction works with besides registers.
 #[derive(Clone, Copy)]
 struct Given {
     operand: u64,

@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::notify::{Classes, Operation};
 use crate::units::Key;
 
-/// What a message asks for.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An instruction that the message brings.
@@ -52,13 +52,13 @@ impl Mask {
         self.0 == u64::MAX
     }
 
-    /// Whether it can be applied to so many bytes: only whole words are left out, and all can be
+    /// Whether the mask fits `len` bytes: only whole words are left out, and all of them can be
     /// named.
     pub const fn suits(self, len: u64) -> bool {
         self.is_all() || len <= 64 * Self::WORD && len.is_multiple_of(Self::WORD)
     }
 
-    /// The ranges of so many bytes that it selects, in ascending order, none adjacent to another.
+    /// The selected ranges of `len` bytes, in ascending order, none adjacent to another.
     pub const fn runs(self, len: u64) -> Runs {
         Runs { mask: self, at: 0, len }
     }
@@ -97,10 +97,10 @@ impl Iterator for Runs {
     }
 }
 
-/// What a message says, its data apart.
+/// The contents of a message, except its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepositMessage {
-    /// What it asks for.
+    /// The kind of the message.
     pub form: Form,
     /// The immediate operand.
     pub operand: u64,
@@ -115,7 +115,7 @@ pub struct DepositMessage {
 }
 
 impl DepositMessage {
-    /// What can be refused without knowing the destination.
+    /// Makes the checks that need no knowledge of the destination.
     // spec: DEP-12, DEP-13
     #[inline(always)]
     pub const fn check(&self) -> Result<(), Fault> {
@@ -140,7 +140,7 @@ pub struct Posted {
     pub tag: u32,
     /// The user's, in notifications.
     pub value: u64,
-    /// What it says.
+    /// The contents.
     pub message: DepositMessage,
 }
 
@@ -175,7 +175,7 @@ impl Posted {
         [first | (check_of(&words) as u64) << CHECK, second, operand, self.value, fourth, mask.0]
     }
 
-    /// What is left of it once it is under way: enough for its notifications.
+    /// The part that is kept while the message is under way: enough for its notifications.
     pub const fn report(&self) -> Report {
         let Self { classes, tag, value, .. } = *self;
         Report { operation: Operation::Deposit, classes, tag, value }
@@ -244,7 +244,7 @@ const fn check_of(words: &Words) -> u8 {
     (sum ^ sum >> 8) as u8
 }
 
-/// What an instruction names, with what a message supplies to it.
+/// A register or value that an instruction names, or the message supplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// Counted from the beginning of the inlet's registers, and protected.

@@ -8,8 +8,8 @@
 //!                                         registers of the depot
 //! ```
 //!
-//! [`run`] decides everything and changes nothing; whoever calls it commits the [`Outcome`] as a
-//! whole. A fault therefore leaves no trace but the [`Standing`] of the inlet.
+//! [`run`] decides everything and changes nothing; its caller commits the [`Outcome`] as a whole. A
+//! fault therefore leaves no trace but the [`Standing`] of the inlet.
 pub mod append;
 pub mod carried;
 pub mod instruction;

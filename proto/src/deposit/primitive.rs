@@ -1,5 +1,5 @@
-//! What instructions are made of: registers and sources, addresses, operations, tests. Codes are
-//! those of the fields of a word, see [`super::instruction`].
+//! The parts of instructions: registers and sources, addresses, operations, tests. Codes are those
+//! of the fields of a word, see [`super::instruction`].
 
 /// One of the three registers that an instruction can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ impl Slot {
     }
 }
 
-/// What an operation or a test works on.
+/// The operand of an operation or a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// A register.
@@ -70,7 +70,7 @@ const _: () = {
     }
 };
 
-/// What a message does with memory.
+/// The effect of a message on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -98,7 +98,7 @@ pub enum AddressMode {
     Wrapped = 3,
 }
 
-/// What becomes of a register.
+/// The effect of an operation on a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpCode {
@@ -199,7 +199,7 @@ const _: () = {
 /// A register operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterOp {
-    /// What is done.
+    /// The operation.
     pub op: OpCode,
     /// To which register.
     pub to: Slot,
@@ -258,7 +258,7 @@ const _: () = {
 /// The conditional of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What must hold.
+    /// The condition that must hold.
     pub relation: Condition,
     /// Left side.
     pub left: Operand,

@@ -236,7 +236,7 @@ impl<const M: bool, const R: u8> Program<M, R, false> {
 }
 
 impl<const M: bool, const R: u8, const T: bool> Program<M, R, T> {
-    /// What the register held before is given back.
+    /// Returns the value that the register held before.
     pub fn give(self, slot: Slot) -> Self {
         Self { bits: self.bits.giving(slot), ..self }
     }
@@ -262,7 +262,7 @@ impl<const M: bool, const R: u8, const T: bool> Program<M, R, T> {
         Stored { instruction, operand: 0, enters: true }
     }
 
-    /// What was not added takes the places that are left.
+    /// Gives the operations that were not added the remaining places.
     fn placed(&self) -> Bits {
         let count = u64::from(M) + u64::from(R) + u64::from(T);
         assert!(self.count == count, "each primitive has its place");

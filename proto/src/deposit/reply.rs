@@ -39,7 +39,7 @@ impl Reply {
         self.is_revoked |= self.posted.key == key;
     }
 
-    /// What is carried out now that its answer is here, with the value that was given.
+    /// The message to execute now that its answer has come, with the value that was given.
     ///
     /// # Errors
     /// [`Fault::StaleKey`] where its inlet was revoked meanwhile.
@@ -54,7 +54,8 @@ impl Reply {
         Ok(&self.posted)
     }
 
-    /// What its sender's program is told of it, if anything: it names the peer that has answered.
+    /// The notification for its sender's program, if there is one. It names the peer that has
+    /// answered.
     // spec: DEP-11, DEP-19, DEP-28
     pub fn note(&self, from: PeerId, carried: &Carried) -> Option<Notification> {
         let (operation, class) = (Operation::Reply, Classes::COMPLETER);

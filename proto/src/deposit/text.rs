@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Clauses stand in the order in which they run; `entry`, `next`, `masked`, `give` and `operand =`
-//! anywhere. `r7` is a register of the instruction's choice, `$x`, `$y` and `$z` are those that the
-//! message names. What begins with `#` is a comment.
+//! may stand anywhere. `r7` is a register that the instruction chooses, `$x`, `$y` and `$z` are
+//! those that the message names. A comment begins with `#`.
 use super::instruction::{Bits, Instruction, Supplied};
 use super::machine::Stored;
 use super::primitive::{
@@ -16,7 +16,7 @@ use super::primitive::{
 };
 use core::fmt;
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextError(pub &'static str);
 

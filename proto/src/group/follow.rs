@@ -90,9 +90,10 @@ impl<P: Clone> Group<P> {
         effects.send(leader, Message::Have { ticket: self.log.have() });
     }
 
-    /// Who leads has not heard what is here. It was told, or will be, when the death is heard of by
-    /// which it leads. But somebody may leave by a view, tell this one that it is open, and die
-    /// before who leads hears the same: this one does not heed the death of who has left.
+    /// The leader lacks a message that this member has. It was told, or will be told, once it hears
+    /// of the death by which it leads. But a member may leave by a view, tell this one that the
+    /// view is open, and die before the leader hears of it. So this member does not act on the
+    /// death of a leaver.
     // spec: GRP-16
     pub(super) fn on_seek(&mut self, at: usize, effects: &mut impl Effects<P>) {
         self.roster.seat(at).1.seeks = !self.opened;
@@ -122,8 +123,8 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// Whether a ticket lacks here. Who may say what has it is who leads, or who was asked by this
-    /// one, who does; and it must be the next.
+    /// Whether this member lacks the ticket. The sender must be the leader, or the member that this
+    /// leader has asked; and the ticket must be the next one.
     // spec: GRP-22
     fn lacks(
         &self,
@@ -164,7 +165,7 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
-    /// Who leads lacks something.
+    /// The leader lacks a message.
     // spec: GRP-16
     pub(super) fn on_fetch(
         &mut self,
@@ -246,7 +247,8 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
-    /// Who was taken for dead before this one was in may live, as in [`Group::on_death`].
+    /// A member that was taken for dead before this one joined may be alive, see
+    /// [`Group::on_death`].
     // spec: GRP-18
     fn tell_the_dead(&self, effects: &mut impl Effects<P>) {
         for (seat, _) in self.roster.all().filter(|(_, note)| note.dead) {
@@ -254,7 +256,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// What comes for one that joins: its first view, or that there will be none.
+    /// A message to a joining member: its first view, or a refusal.
     // spec: GRP-4
     pub(super) fn on_answer(
         &mut self,

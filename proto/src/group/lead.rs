@@ -7,14 +7,14 @@ use super::{Effects, Group, Life, Member};
 use crate::lane::Malformed;
 use arrayvec::ArrayVec;
 
-/// What who leads is about.
+/// The progress of a change of view at its leader.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     /// No change is under way: this one orders messages.
     pub(super) orders: bool,
     /// There is to be another view even if nobody comes or goes.
     due: bool,
-    /// Who was asked for what this one lacks.
+    /// The member that was asked for the messages that this one lacks.
     pub(super) fetching: Option<Member>,
 }
 
@@ -51,8 +51,8 @@ impl<P: Clone> Group<P> {
         true
     }
 
-    /// Whether nobody has what this one lacks. Else, it asks one that has most, and waits for all
-    /// that this one has.
+    /// Whether this member has all messages that any other one has. If not, it asks a member with
+    /// the most messages, and waits for them.
     // spec: GRP-16
     fn has_all(&mut self, effects: &mut impl Effects<P>) -> bool {
         let have = self.log.have();
@@ -217,7 +217,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// Who has gone, and nobody waits for it but this one, does not know that this one leads.
+    /// Tells the members that have gone, and for which only this member waits, that it leads now.
     // spec: GRP-16
     pub(super) fn seek(&self, effects: &mut impl Effects<P>) {
         let silent = self.roster.alive().filter(|(_, note)| note.known.is_none());

@@ -1,8 +1,8 @@
-//! What a member keeps because another one may lack it.
+//! The messages that a member keeps because another one may lack them.
 use super::Label;
 use alloc::collections::VecDeque;
 
-/// What has a ticket.
+/// The contents of a ticket.
 #[derive(Debug)]
 pub(super) enum Item<P> {
     Message(Label, P),

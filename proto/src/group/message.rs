@@ -1,4 +1,4 @@
-//! What members of a group tell each other.
+//! The messages between members of a group.
 use super::requests::What;
 use super::view::{SEATS_MAX, Seat, Standing, View};
 use super::{Label, Member, Options};
@@ -14,7 +14,7 @@ pub enum Message<'a, P> {
     Request {
         /// Requests of a member count from one.
         number: u64,
-        /// What.
+        /// The request.
         what: What<P>,
     },
     /// Along the tree: the next message.
@@ -25,7 +25,7 @@ pub enum Message<'a, P> {
         stable: u64,
         /// Which message it is.
         label: Label,
-        /// What it says.
+        /// The payload.
         payload: P,
     },
     /// Back along the tree: the sender and all behind it have everything up to this ticket.
@@ -59,7 +59,7 @@ pub enum Message<'a, P> {
         stable: u64,
         /// Which message it is.
         label: Label,
-        /// What it says.
+        /// The payload.
         payload: P,
     },
     /// A view.
@@ -80,7 +80,7 @@ pub enum Message<'a, P> {
     Out,
     /// To a door, from an outsider: a message for all members.
     Ask {
-        /// What it says.
+        /// The payload.
         payload: P,
     },
     /// From a door: the message has been ordered, and will be delivered by all.

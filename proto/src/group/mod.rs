@@ -51,7 +51,8 @@ use view::{Branch, Roster};
 // spec: GRP-23
 pub const GROUP: u32 = 13;
 
-/// Names a member, or an outsider: one membership, not a port. Who comes back has another name.
+/// Names a member, or an outsider: one membership, not a port. A process that joins again gets
+/// another name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member(pub u32);
 
@@ -64,11 +65,11 @@ pub struct Label {
     pub number: u64,
     /// The member that has sent it.
     pub sender: Member,
-    /// Who had it sent: the sender, or an outsider whose door the sender is.
+    /// The author of the message: the sender, or an outsider whose door the sender is.
     pub origin: Member,
 }
 
-/// What a member holds at most; the same at all members.
+/// The bounds on the memory of a member; equal at all members.
 // spec: GRP-20
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -93,7 +94,7 @@ pub enum Refusal {
     Outside,
 }
 
-/// What a group causes.
+/// The effects of a group.
 pub trait Effects<P> {
     /// A message goes to this one; to a dead one, nowhere.
     fn send(&mut self, to: Member, message: Message<'_, P>);
@@ -130,7 +131,7 @@ pub trait Effects<P> {
     }
 }
 
-/// What one is.
+/// The state of a membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     /// It has asked this member, its door.
@@ -150,9 +151,9 @@ pub struct Group<P> {
     roster: Roster,
     /// Messages of this view have been or may be ordered, for all that is known here.
     opened: bool,
-    /// What comes along the tree is taken.
+    /// Whether messages that come along the tree are taken.
     listening: bool,
-    /// Whom this one has told last what it has.
+    /// The member to which this one has last reported its messages.
     confirmed: Option<Member>,
     /// Its place in the tree.
     branch: Branch,
@@ -160,7 +161,7 @@ pub struct Group<P> {
     /// The parent was told that everything up to this ticket is here and below.
     told: u64,
     outbox: Outbox<P>,
-    /// Whom the outbox was sent to.
+    /// The member to which the outbox was sent.
     asked: Option<Member>,
     queue: Queue<P>,
     change: Change,
@@ -207,7 +208,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// What holds between two steps, whoever has said what.
+    /// Invariants that hold between two steps, for all input of other members.
     fn check(&self) {
         debug_assert!(self.told <= self.log.have(), "what was told of is here");
         let most = usize::from(self.options.window) + 1;
@@ -265,8 +266,8 @@ impl<P: Clone> Group<P> {
         self.log.have()
     }
 
-    /// What may come along the tree next: from whom, of which view, by which ticket. None while
-    /// nothing may.
+    /// The sender, view and ticket of the message that may come next along the tree. Returns `None`
+    /// while none may come.
     // spec: GRP-6, GRP-12
     pub fn next_of_tree(&self) -> Option<(Member, u64, u64)> {
         let parent = self.branch.parent.filter(|_| self.listening && self.is_in())?;
@@ -283,7 +284,7 @@ impl<P: Clone> Group<P> {
         (self.log.len(), self.queue.len())
     }
 
-    /// A message has come. What no member says changes nothing.
+    /// Takes a message. One that no correct member sends is refused and changes nothing.
     // spec: GRP-22
     pub fn on_message(
         &mut self,
@@ -431,7 +432,7 @@ impl<P: Clone> Group<P> {
     }
 }
 
-/// What comes for one that has left, or of which nobody has heard.
+/// Answers a message to a member that has left, or that is unknown.
 // spec: GRP-4, GRP-11, GRP-16
 pub fn turn_away<P>(from: Member, message: &Message<'_, P>, effects: &mut impl Effects<P>) {
     match *message {

@@ -6,7 +6,7 @@ use super::view::Standing;
 use super::{Effects, Group, Label, Life, Member, Refusal};
 use crate::lane::Malformed;
 
-/// A member tells its parent what it has after so many tickets at most, however wide the window.
+/// After at most this number of tickets a member reports to its parent, however wide the window is.
 // spec: GRP-13
 const STRIDE_MAX: u64 = 16;
 
@@ -35,8 +35,8 @@ impl<P: Clone> Group<P> {
         Ok(number)
     }
 
-    /// Sends the outbox to the root, where that is another one than before. What the one before had
-    /// ordered is not in the outbox any more, so nothing is ordered twice.
+    /// Sends the outbox to the root if the root has changed. Messages that the former root has
+    /// ordered are not in the outbox any more, so nothing is ordered twice.
     // spec: GRP-17
     pub(super) fn ask_again(&mut self, effects: &mut impl Effects<P>) {
         let root = self.roster.leader();
@@ -118,7 +118,7 @@ impl<P: Clone> Group<P> {
         self.log.have() - self.log.stable() < u64::from(self.options.window)
     }
 
-    /// Who is alone keeps nothing for others.
+    /// Drops kept messages if this is the only member.
     pub(super) fn trim_alone(&mut self) {
         if self.branch.children.is_empty() {
             self.log.trim(self.log.have());
@@ -244,7 +244,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// After so many tickets the parent is told.
+    /// The number of tickets after which a member reports to its parent.
     pub(super) fn stride(&self) -> u64 {
         (u64::from(self.options.window) / 4).clamp(1, STRIDE_MAX)
     }

@@ -3,7 +3,7 @@ use super::message::Message;
 use super::{Member, Refusal};
 use crate::lane::Malformed;
 
-/// What an outsider is told of its message.
+/// The answer to an outsider's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It was ordered: every member delivers it.
@@ -29,7 +29,7 @@ impl Outsider {
         Self { door, waits: false }
     }
 
-    /// What to send to the door so that all members get this.
+    /// The message to the door that has all members deliver the payload.
     pub fn ask<P>(&mut self, payload: P) -> Result<Message<'static, P>, Refusal> {
         if self.waits {
             return Err(Refusal::Busy);

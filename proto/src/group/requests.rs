@@ -3,7 +3,7 @@ use super::Member;
 use super::view::SEATS_MAX;
 use alloc::collections::VecDeque;
 
-/// What a member asks the root to order.
+/// A request of a member to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What<P> {
     /// A message, and who had it sent: the member, or an outsider whose door it is.

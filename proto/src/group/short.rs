@@ -1,5 +1,6 @@
-//! The short way of messages: while nothing but messages is under way, a root orders its own, and a
-//! member that passes nothing on takes the next one, in a few steps. They do what `order` does.
+//! The short way of messages, used while only messages are under way. In a few steps a root orders
+//! its own message, and a member without children takes the next one. The effects are those of
+//! `order`.
 use super::log::Item;
 use super::view::View;
 use super::{Group, Label, Life};

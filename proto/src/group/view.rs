@@ -7,7 +7,7 @@ use core::ops::Range;
 // spec: GRP-2
 pub const SEATS_MAX: usize = 64;
 
-/// What a view means for one of its seats.
+/// The effect of a view on one of its seats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// It was a member and stays one.
@@ -22,9 +22,9 @@ pub enum Standing {
 /// A line of a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seat {
-    /// Whose it is.
+    /// The member that has the seat.
     pub member: Member,
-    /// What the view means for it.
+    /// The effect of the view on it.
     pub standing: Standing,
     /// The number of its last request that has been ordered.
     pub ordered: u64,
@@ -37,7 +37,7 @@ const BRANCHES: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     pub(super) number: u64,
-    /// To so many others a member passes messages on.
+    /// Number of members to which a member passes messages on.
     pub(super) branches: u8,
     pub(super) seats: ArrayVec<Seat, SEATS_MAX>,
 }
@@ -127,14 +127,14 @@ pub(super) struct Branch {
     pub(super) children: Range<usize>,
 }
 
-/// What a member notes about another one.
+/// The state of another member, as far as it is known here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Note {
     /// It is dead, or has gone.
     pub(super) dead: bool,
     /// It has stopped, and told that it has everything up to this ticket.
     pub(super) known: Option<u64>,
-    /// Up to this ticket, everything was sent to it by whoever leads the change.
+    /// Up to this ticket, the leader of the change has sent everything to it.
     pub(super) sent: u64,
     /// Up to this ticket, it and those behind it in the tree have everything.
     pub(super) acked: u64,
@@ -152,7 +152,7 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// What holds between two steps, whoever has said what.
+    /// Invariants that hold between two steps, for all input of other members.
     pub(super) fn check(&self, is_open: bool) {
         debug_assert!(self.notes.len() == self.view.seats.len(), "each seat has its note");
         debug_assert!(self.view.is_sound(), "a view is one that can be told");
@@ -190,14 +190,14 @@ impl Roster {
         self.notes[places.clone()].iter().map(|note| note.acked).min()
     }
 
-    /// Who leads: the oldest who lives. Until a view is open, those who leave by it count, so that
-    /// whoever has it and whoever has not agree.
+    /// The leader: the oldest living member. Until a view is open its leavers count, so that
+    /// members with the view and members without it agree.
     // spec: GRP-16
     pub(super) fn leader(&self) -> Option<Member> {
         self.alive().map(|(seat, _)| seat.member).next()
     }
 
-    /// Who leads once the view is open.
+    /// The leader once the view is open.
     pub(super) fn next_leader(&self) -> Option<Member> {
         let mut stay = self.alive().filter(|(seat, _)| seat.standing != Standing::Leaves);
         stay.next().map(|(seat, _)| seat.member)
@@ -225,8 +225,8 @@ impl Roster {
         }
     }
 
-    /// The view is open: who leaves has left, who joins is in, and all have everything up to here.
-    /// Who leads now, if it has sought this one before.
+    /// The view is open: leavers have left, joiners are members, and all have every message up to
+    /// `ticket`. Returns the leader if it has sought this member before.
     pub(super) fn open(&mut self, ticket: u64) -> Option<Member> {
         let stays = |seat: &Seat| seat.standing != Standing::Leaves;
         let kept = self.view.seats.iter().zip(&self.notes).filter(|(seat, _)| stays(seat));

@@ -1,4 +1,4 @@
-//! What stands before the bytes of a message, or of a part of one.
+//! The header of a message, or of a part of one.
 use crate::active::record::is_handler;
 use crate::lane::Malformed;
 
@@ -56,11 +56,11 @@ pub struct Head {
     pub begins: Option<u32>,
 }
 
-/// What goes along with a part of a longer message.
+/// The header of a part of a longer message.
 // spec: CHAN-8
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is the first one: of so many bytes, for this handler.
+    /// The first part: the bytes of the whole message, and its handler.
     First {
         /// The handler's id.
         id: u32,

@@ -35,7 +35,7 @@ pub const WEIGHT_MAX: u8 = 16;
 /// Bytes that a turn of weight 1 has.
 // spec: CHAN-6
 pub const SHARE: u32 = 1 << 13;
-/// What may be under way on a channel that its receiver has not given back.
+/// The window: the cost that may be under way on a channel until its receiver gives it back.
 // spec: CHAN-3
 pub const WINDOW: u64 = 1 << 18;
 /// Bytes of the longest message that is sent in one part.
@@ -47,11 +47,11 @@ pub const PART_MIN: u64 = 1 << 12;
 /// Bytes of the longest part.
 // spec: CHAN-8
 pub const PART_MAX: u64 = 1 << 15;
-/// What the shortest messages count for.
+/// The cost of the shortest messages.
 // spec: CHAN-3
 const COST_MIN: u64 = 64;
 
-/// What so many bytes of a message count for.
+/// The cost of a message of `bytes` bytes.
 // spec: CHAN-3
 pub const fn cost(bytes: u64) -> u64 {
     if bytes < COST_MIN { COST_MIN } else { bytes }

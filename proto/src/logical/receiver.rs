@@ -22,7 +22,7 @@ pub struct ChannelReceiver {
 
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// What has come, what of it was given back, and what of this the sender was told.
+    /// The cost that was received, that was given back, and that the sender was told of.
     received: u64,
     returned: u64,
     announced: u64,
@@ -36,7 +36,7 @@ struct Line {
 struct Partial {
     total: u64,
     len: u64,
-    /// What its parts count for that were not given back.
+    /// Cost of its parts that was not given back.
     kept: u64,
     place: Room,
 }
@@ -52,7 +52,7 @@ enum Room {
     None,
 }
 
-/// What is given back when a message was run.
+/// The amounts that are given back once a message was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     kept: u64,
@@ -60,13 +60,13 @@ pub struct Due {
 }
 
 impl ChannelReceiver {
-    /// Nothing has come; large messages may have so many bytes in all.
+    /// An empty receiver; large messages may take `room` bytes in all.
     pub fn new(room: u64) -> Self {
         let line = Line { received: 0, returned: 0, announced: 0, whole: 0, partial: None };
         Self { lines: Box::new([line; PLACES]), room, waiting: VecDeque::new() }
     }
 
-    /// What holds between two steps, whatever the sender has sent.
+    /// Invariants that hold between two steps, for all input of the sender.
     fn check(&self, number: u8) {
         let Line { received, returned, announced, partial, .. } = self.lines[usize::from(number)];
         debug_assert!(announced <= returned, "what is announced was given back");
@@ -110,7 +110,7 @@ impl ChannelReceiver {
         Ok(())
     }
 
-    /// A part comes, of so many bytes; what is due, if it is the last.
+    /// A part of `bytes` bytes has come. Returns the amounts to give back if it is the last one.
     // spec: CHAN-3, CHAN-9, CHAN-10
     pub fn on_part(&mut self, number: u8, bytes: u64) -> Result<Option<Due>, Malformed> {
         let partial = self.lines[usize::from(number)].partial;
@@ -188,7 +188,7 @@ impl ChannelReceiver {
         });
     }
 
-    /// What the sender is to be told of a channel.
+    /// The count of a channel that is to be reported to the sender, if it is due.
     // spec: CHAN-3
     pub fn due(&self, number: u8) -> Option<u64> {
         let Line { returned, announced, .. } = self.lines[usize::from(number)];

@@ -12,7 +12,7 @@ pub struct Turn {
     pub most: u64,
 }
 
-/// What each channel may send, and whose turn it is. What is to be sent lies elsewhere.
+/// The room of each channel, and the channel that is next. The messages lie elsewhere.
 #[derive(Clone, Debug)]
 pub struct ChannelSender {
     turns: Turns,
@@ -26,7 +26,7 @@ struct Line {
     sent: u64,
     /// Of this, what the receiver has given back.
     returned: u64,
-    /// What the next part needs; nothing waits where it is 0.
+    /// The cost of the next part; 0 if nothing waits.
     needs: u64,
 }
 
@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// What the next part of a message needs, of which so many bytes are left, of so many.
+/// The cost of the next part of a message of `total` bytes of which `left` are left.
 // spec: CHAN-4, CHAN-8
 fn need(left: u64, total: u64) -> u64 {
     if total > SHORT_MAX as u64 { cost(left.min(PART_MIN)) } else { cost(left) }
@@ -55,7 +55,7 @@ impl ChannelSender {
         Self { turns: Turns::new(), lines: Box::new([line; PLACES]), stalled: [0; _] }
     }
 
-    /// What holds between two steps, whatever the receiver says.
+    /// Invariants that hold between two steps, for all input of the receiver.
     #[inline]
     fn check(&self, number: u8) {
         let Line { sent, returned, .. } = self.lines[usize::from(number)];
@@ -68,8 +68,8 @@ impl ChannelSender {
         self.turns.set(number, priority, weight);
     }
 
-    /// Whether a message of so many bytes may go at once: nobody waits for a turn, nothing waits on
-    /// its channel, and it has room. It was sent then.
+    /// Sends a message of `bytes` bytes at once, if no channel waits for a turn, nothing waits on
+    /// this one, and it has room. Returns whether it was sent.
     // spec: CHAN-4
     #[inline]
     pub fn send_at_once(&mut self, number: u8, bytes: u64) -> bool {
@@ -88,7 +88,7 @@ impl ChannelSender {
         self.check(number);
     }
 
-    /// The first message that waits on a channel has so many bytes.
+    /// The first message that waits on a channel has `bytes` bytes.
     pub fn offer(&mut self, number: u8, bytes: u64) {
         self.await_turn(number, need(bytes, bytes));
     }
@@ -104,7 +104,7 @@ impl ChannelSender {
         }
     }
 
-    /// Whose turn it is.
+    /// The channel that is next.
     // spec: CHAN-5, CHAN-6
     pub fn next(&self) -> Option<Turn> {
         let (number, left) = self.turns.next()?;
@@ -112,8 +112,8 @@ impl ChannelSender {
         Some(Turn { number, most: free.min(left.max(PART_MIN)).min(PART_MAX) })
     }
 
-    /// The channel whose turn it is has sent so many bytes of a message of `total`, and has `left`
-    /// of it, or none; `then` is the length of the next one on the channel.
+    /// The channel that is next has sent `bytes` bytes of a message of `total`, of which `left` are
+    /// left. `then` is the length of the next message of the channel, if there is one.
     // spec: CHAN-3, CHAN-6
     pub fn sent(&mut self, bytes: u64, (left, total): (u64, u64), then: Option<u64>) {
         let Some((number, _)) = self.turns.next() else { return };
@@ -124,7 +124,7 @@ impl ChannelSender {
         self.check(number);
     }
 
-    /// Nothing waits any more on any channel. What was sent counts on.
+    /// Nothing waits any more on any channel. Messages that were sent still count.
     pub fn clear(&mut self) {
         NUMBERS.for_each(|number| self.await_turn(number, 0));
     }

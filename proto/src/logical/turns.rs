@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! The order in which channels take turns.
 use super::{PLACES, PRIORITIES, SHARE, WEIGHT_MAX};
 use alloc::boxed::Box;
 
@@ -26,7 +26,7 @@ struct Place {
     is_ready: bool,
     priority: u8,
     weight: u8,
-    /// What its turn still has.
+    /// The rest of its turn.
     left: i32,
 }
 
@@ -49,7 +49,7 @@ impl Turns {
         Self { places: Box::new([place; PLACES]), firsts: [0; _], ready: 0 }
     }
 
-    /// What holds between two steps, of one channel and of those of its priority.
+    /// Invariants of a channel and of its priority, between two steps.
     fn check(&self, number: u8) {
         if !cfg!(debug_assertions) {
             return;
@@ -135,8 +135,8 @@ impl Turns {
         self.check(next);
     }
 
-    /// Whose turn it is, and how many bytes it still has: any number, where nobody else of its
-    /// priority is ready.
+    /// The channel that is next, and the bytes that its turn still has. If no other channel of its
+    /// priority is ready, the number is unlimited.
     #[inline]
     pub const fn next(&self) -> Option<(u8, u64)> {
         if self.ready == 0 {
@@ -153,8 +153,8 @@ impl Turns {
         self.ready == 0
     }
 
-    /// The one whose turn it is has done so much. What it has done beyond its turn, the next one
-    /// lacks.
+    /// The channel that is next has sent messages of this cost. If that exceeds its turn, its next
+    /// turn is shorter.
     // spec: CHAN-6
     pub fn did(&mut self, cost: u64) {
         let Some((number, _)) = self.next() else { return };

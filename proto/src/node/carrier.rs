@@ -1,4 +1,4 @@
-//! What stands for a peer of another host: the far side of a connection's lanes.
+//! The carrier: it stands for a peer of another host, at the far side of a connection's lanes.
 //!
 //! A connection over the wire is a mediated one whose lanes lie in this process's own memory. Where
 //! a peer of the same host would read and write them, a carrier does:
@@ -11,10 +11,10 @@
 //! ```
 //!
 //! A line goes back to the port that wrote it only when the port at the other end has given back
-//! the line that it went to. So the two lanes are one, and everything that bounds a lane holds over
-//! the wire: what comes finds room, and nobody's unread messages stand in the way of anything.
-//! Commands take no lane: bytes go from where they are into a frame, and from the frame that has
-//! come to where they belong. What holds them up is the frames' own credit.
+//! the line that it went to. So the two lanes are one, and all bounds of a lane hold over the wire.
+//! Arriving records find room, and unread messages hold up no other traffic. Commands take no lane:
+//! their bytes go from the source into a frame, and from the arrived frame to the destination. Only
+//! the credit of the frames holds them up.
 //!
 //! | module | subject |
 //! |---|---|
@@ -49,10 +49,10 @@ use core::array;
 pub use self::control::{About, COUNTS_DELAY};
 pub use self::queues::{LINES_MAX, QUEUES_MAX};
 
-/// What performs the commands that come on a connection: its target.
+/// The target of a connection, which performs the commands that come on it.
 pub trait Perform {
-    /// Performs the command whose turn it is, with so many bytes of data. False, and nothing has
-    /// happened, where it has to wait.
+    /// Performs the next command, with `data` bytes of data. Returns false if it has to wait;
+    /// nothing has happened then.
     ///
     /// # Errors
     /// [`Malformed`] where no correct peer writes that.
@@ -66,7 +66,7 @@ pub trait Perform {
     fn place(&mut self, command: (&Words, &[u8])) -> bool;
 }
 
-/// What became of a record.
+/// The result of offering a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It is where it belongs.
@@ -79,7 +79,7 @@ pub enum Taken {
 #[derive(Clone, Copy, Debug)]
 enum Data<'a> {
     Here(&'a [u8]),
-    /// So many bytes, which were put in place before the command's turn.
+    /// This number of bytes, which were placed before the command's turn.
     InPlace(u64),
 }
 
@@ -153,7 +153,7 @@ impl Carrier {
         Self::default()
     }
 
-    /// What holds between two steps, whatever the other side says.
+    /// Invariants that hold between two steps, for all input of the other side.
     #[inline]
     fn check(&self) {
         debug_assert!(self.heard.done <= self.commands_out, "only what was posted is executed");
@@ -171,7 +171,7 @@ impl Carrier {
         self.told.since.is_some()
     }
 
-    /// What the other side has not been told is told with what is sent next.
+    /// Has the counts reported with the next frame that is sent.
     #[inline]
     pub const fn tell_now(&mut self) {
         self.heard.wants_counts = true;
@@ -205,7 +205,7 @@ impl Carrier {
         self.check();
     }
 
-    /// A command of the port's own, with so many bytes of data, which `fill` writes.
+    /// Posts a command of the port, whose data `fill` writes: `len` bytes.
     ///
     /// # Errors
     /// [`Full`] where the frames have no room for it.
@@ -370,7 +370,7 @@ pub const fn channel_of(answered: bool) -> Channel {
     if answered { Channel::NonPosted } else { Channel::Posted }
 }
 
-/// What a message may name in the ring goes before it.
+/// Passes messages on. Ring bytes that they may name go first.
 // spec: WIRE-14
 fn pass_messages(lanes: &mut impl Lanes, frames: &mut impl Pack) -> Result<(), Full> {
     while let Some(status) = lanes.head(TxLane::Messages) {
@@ -383,8 +383,8 @@ fn pass_messages(lanes: &mut impl Lanes, frames: &mut impl Pack) -> Result<(), F
     Ok(())
 }
 
-/// What has been written to the ring and not passed on, in records as long as there is room for,
-/// and as many as go at a time.
+/// Passes on the bytes that were written to the ring. Records are as long as there is room for, and
+/// at most as long as one pass allows.
 fn pass_ring(lanes: &mut impl Lanes, frames: &mut impl Pack) -> Result<(), Full> {
     while let left @ 1.. = lanes.ring_left() {
         if frames.is_laden() {

@@ -9,7 +9,7 @@ pub trait CommandRecord {
     fn words(&self) -> Words;
     /// Whether its initiator waits for an answer although all goes well.
     fn is_answered(&self) -> bool;
-    /// What it does at a place that its initiator names; none where that does not.
+    /// The command, if it names its place itself; `None` for a deposit message.
     fn command(&self) -> Option<&Command>;
 }
 

@@ -31,16 +31,16 @@ pub struct Progress {
     pub noted: u64,
 }
 
-/// What a connection's port writes and reads, and what comes of it.
+/// The lanes, rings and counts of a connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// What the port writes.
+    /// The lane of messages that the port writes.
     pub(super) messages: Lane,
     pub(super) feeds: Vec<Lane>,
     pub(super) offers: VecDeque<Offer>,
-    /// What it writes and reads in the memory of rings, where there are any.
+    /// The rings, if there are any.
     pub(super) rings: Option<Rings>,
-    /// What it reads.
+    /// The lane of messages that the port reads.
     pub(super) incoming: Lane,
     pub(super) responses: Lane,
     pub(super) sinks: Vec<Lane>,

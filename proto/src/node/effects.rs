@@ -1,4 +1,4 @@
-//! What a node causes: in its program's memory, at its program, and on the ways to its peers.
+//! The effects of a node: on its program and its memory, and on the ways to its peers.
 //!
 //! There are two traits, because a command that has come reaches memory while its answer goes into
 //! a frame: a [`Program`], and the [`Wire`] between nodes.
@@ -78,8 +78,8 @@ pub enum WordName {
 pub trait Wire {
     /// Sends a frame to a linked peer.
     fn transmit(&mut self, to: PeerId, header: &Header, payload: &[u8]);
-    /// Buffers for frames to come from a linked peer on a channel which has so many left: how many
-    /// more there are.
+    /// Makes buffers for frames of a linked peer on a channel that has `left` of them. Returns the
+    /// number of new ones.
     // spec: WIRE-12
     fn renew(&mut self, from: PeerId, channel: Channel, left: u32) -> u32;
     /// See [`Network::is_port_closed`].
@@ -96,7 +96,7 @@ pub trait Wire {
     fn offer(&mut self, to: PeerId, offer: Offer);
 }
 
-/// What a node acts on.
+/// The outside world of a node.
 #[derive(Debug)]
 pub struct Host<'a, P, W> {
     /// The program.
@@ -105,7 +105,7 @@ pub struct Host<'a, P, W> {
     pub wire: &'a mut W,
 }
 
-/// What all peers of a node share, and what it acts on.
+/// The state that all peers of a node share, and the outside world.
 pub(super) struct Shared<'a, P, W> {
     pub(super) table: &'a Table,
     pub(super) notes: &'a mut Notes,
@@ -113,7 +113,7 @@ pub(super) struct Shared<'a, P, W> {
     pub(super) wire: &'a mut W,
 }
 
-/// What one peer's commands reach.
+/// The things that one peer's commands reach.
 pub(super) struct Reach<'a, P> {
     pub(super) program: &'a mut P,
     pub(super) notes: &'a mut Notes,

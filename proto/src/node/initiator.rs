@@ -40,15 +40,15 @@ pub trait Requests {
     fn bounds(&self) -> Bounds;
     /// The target's count of notifications that its program has taken.
     fn taken(&self) -> u64;
-    /// Whether a command with so many bytes of data finds room, on the channel of those that are
-    /// answered in any case or of the others.
+    /// Whether a command with `data` bytes finds room. `answered` selects the channel of the
+    /// commands that are always answered.
     fn has_room(&mut self, answered: bool, data: usize) -> bool;
     /// Passes a command on, for which there is room; its data lies at this offset of the local end,
     /// and is so long.
     fn push(&mut self, command: &impl CommandRecord, data: (u64, usize));
     /// Lines or frames that a batch may take at most.
     fn reach(&self) -> u64;
-    /// Whether so many of these find room.
+    /// Whether `units` units of a batch find room.
     fn has_room_for_batch(&mut self, units: u64) -> bool;
 }
 
@@ -68,13 +68,13 @@ pub enum Refused {
 enum Sink<M, R> {
     /// A get's data.
     Memory { memory: M, shape: Shape },
-    /// What a deposit message has read: so many bytes.
+    /// The answer to a deposit message has `len` bytes.
     Reply { reply: R, len: usize },
     /// The reply was carried out; what is to be raised for it.
     Replied(Option<Notification>),
 }
 
-/// What is under way to one peer. `M` names memory where data of gets lands, `R` a reply.
+/// The operations under way to one peer. `M` names memory where data of gets lands, `R` a reply.
 #[derive(Debug)]
 pub struct Initiator<M, R> {
     pending: Pending,
@@ -97,7 +97,7 @@ pub struct Begun {
     pub place: usize,
     /// Names it for ever.
     pub ticket: Ticket,
-    /// What is to be pushed.
+    /// The commands that are to be pushed.
     pub commands: Commands,
 }
 
@@ -150,8 +150,8 @@ impl<M, R> Initiator<M, R> {
         NOTES_UNREAD_MAX.saturating_sub(self.noted.wrapping_sub(requests.taken()))
     }
 
-    /// Makes sure of everything that can be busy; returns the bytes of the longest piece. What a
-    /// batch releases is cut in another way.
+    /// Checks everything that can be busy; returns the bytes of the longest piece. A batch is cut
+    /// in another way.
     ///
     /// # Errors
     /// [`Refused`] where there is no room now, or never will be.
@@ -209,7 +209,7 @@ impl<M, R> Initiator<M, R> {
         Begun { place, ticket, commands }
     }
 
-    /// Makes sure of everything that can be busy for a deposit message with so many bytes of data.
+    /// Checks everything that can be busy for a deposit message with `data` bytes.
     ///
     /// # Errors
     /// As [`Initiator::check_room`].
@@ -228,8 +228,8 @@ impl<M, R> Initiator<M, R> {
         if has_room { Ok(()) } else { Err(Refused::NoRoom) }
     }
 
-    /// Begins a message for which there is room, and pushes it whole. `reply` waits for so many
-    /// bytes that it reads.
+    /// Begins a message for which there is room, and pushes it whole. `reply` names the reply that
+    /// its answer goes to, and the bytes that it expects.
     // spec: DEP-13, DEP-27
     pub fn begin_message(
         &mut self,
@@ -315,7 +315,7 @@ impl Commands {
         true
     }
 
-    /// What room the next one needs: on which channel, and for how many bytes of data.
+    /// The room that the next command needs: its channel, and its bytes of data.
     #[inline]
     pub fn wants(&mut self) -> Option<(bool, usize)> {
         let piece = self.pieces.peek()?;

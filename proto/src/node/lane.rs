@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// A record of a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
     /// Belongs to the kind.
     pub tag: u32,
@@ -16,13 +16,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Its first words, where it has so many.
+    /// Its first `N` words, if it has them.
     pub(super) fn words<const N: usize>(&self) -> Option<[u64; N]> {
         let (words, _) = self.bytes.as_chunks().0.split_first_chunk()?;
         Some(words.map(u64::from_le_bytes))
     }
 
-    /// What the status word of its first line says.
+    /// The status word of its first line.
     pub fn status(&self) -> Status {
         Status { sequence: 0, kind: self.kind, len: self.bytes.len() as u32, tag: self.tag }
     }
@@ -30,13 +30,13 @@ impl Entry {
 
 /// A lane: as many records as fit its lines.
 ///
-/// Its reader either takes records, and gives their lines back from time to time; or it passes them
-/// on, and gives lines back once whoever got them has.
+/// The reader either takes records, and gives their lines back from time to time; or it passes them
+/// on, and gives lines back once their next reader has.
 #[derive(Debug)]
 pub struct Lane {
     writer: Sender,
     reader: Receiver,
-    /// What the writer has been told.
+    /// The count of lines that the writer knows of.
     cursor: u32,
     entries: VecDeque<Entry>,
     /// Nothing is taken out any more.
@@ -44,7 +44,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Of so many lines.
+    /// A lane of `lines` lines.
     pub fn new(lines: u32) -> Self {
         let (writer, reader) = (Sender::new(lines), Receiver::new(lines));
         Self { writer, reader, cursor: 0, entries: VecDeque::new(), is_closed: false }
@@ -70,7 +70,7 @@ impl Lane {
         self.writer.lines() - (self.writer.lines() / 4 - 1)
     }
 
-    /// Whether so many lines are free.
+    /// Whether `lines` lines are free.
     pub const fn has_lines(&self, lines: u64) -> bool {
         lines <= self.writer.free() as u64
     }
@@ -86,7 +86,8 @@ impl Lane {
         self.push_with((kind, tag), [], (bytes.len(), |into| into.copy_from_slice(bytes)))
     }
 
-    /// The same of a record that begins with some words; `fill` writes the rest, so many bytes.
+    /// Writes a record that begins with these words, if there is room; `fill` writes the remaining
+    /// `len` bytes.
     // spec: LANE-6
     pub(super) fn push_with<const H: usize>(
         &mut self,
@@ -111,7 +112,7 @@ impl Lane {
         self.entries.front().filter(|_| !self.is_closed)
     }
 
-    /// What the status word of that one says.
+    /// The status word of the record at the head.
     pub(super) fn status(&self) -> Option<Result<Status, Malformed>> {
         self.peek().map(|record| Ok(record.status()))
     }
@@ -121,7 +122,7 @@ impl Lane {
         self.peek().and_then(Entry::words).unwrap_or([0; H])
     }
 
-    /// What lies behind that many words of it.
+    /// The bytes behind the first `H` words of that record.
     pub(super) fn data<const H: usize>(&self) -> &[u8] {
         self.peek().and_then(|record| record.bytes.get(8 * H..)).unwrap_or_default()
     }
@@ -158,10 +159,10 @@ impl Lane {
         Some(entry)
     }
 
-    /// Gives lines of what was passed on back: so many in all, modulo 2^32.
+    /// Gives lines of passed-on records back. `consumed` is their number in all, modulo 2^32.
     ///
     /// # Errors
-    /// [`Malformed`] where so many were not passed on, or more were given back before.
+    /// [`Malformed`] if fewer were passed on, or more were given back before.
     // spec: WIRE-3
     pub fn give_back(&mut self, consumed: u32) -> Result<(), Malformed> {
         self.reader.give_back(consumed)?;

@@ -5,8 +5,8 @@
 //!   lanes, target   <-- carrier <-- frames <-- end <--
 //! ```
 //!
-//! Everything happens in few steps, which never block: a frame has come, it is time, there may be
-//! something to pass on. What a step reaches is in [`StepContext`].
+//! Every step is short and never blocks. A step takes a frame, serves timers, or passes records on.
+//! It works on a [`StepContext`].
 mod load;
 
 use self::load::{Asking, FIRST_STEP, Loading, STEP, Sending, Sent};
@@ -22,7 +22,7 @@ use crate::link::looks::Looks;
 use crate::link::receive::Arrival;
 use alloc::vec::Vec;
 
-/// What sends frames.
+/// The sender of frames.
 pub trait Transmit<M: Memory> {
     /// Sends a frame; one with a payload has it behind its header's place.
     fn transmit(&mut self, header: &Header, frame: Option<&mut Frame<M>>);
@@ -30,9 +30,10 @@ pub trait Transmit<M: Memory> {
     fn transmit_part(&mut self, header: &Header, payload: &[u8]);
 }
 
-/// What a link's end has of its host: the network, buffers, and what is known besides.
+/// The services that a link's end needs of its host: the network, buffers and news of the peer.
 pub trait Network<M: Memory>: Transmit<M> {
-    /// Buffers for frames to come on a channel which has so many left: how many more there are.
+    /// Makes buffers for frames on a channel that has `left` of them. Returns the number of new
+    /// ones.
     // spec: WIRE-12
     fn renew(&mut self, channel: Channel, left: u32, now: u64) -> u32;
     /// Frames may be longer than before, or have to be shorter; or it is known for the first time.
@@ -48,18 +49,18 @@ pub trait Network<M: Memory>: Transmit<M> {
     }
 }
 
-/// What a step reaches.
+/// The things that a step works on.
 #[derive(Debug)]
 pub struct StepContext<'a, L, T, N> {
     /// The far side of the connection's lanes.
     pub lanes: &'a mut L,
-    /// What performs the peer's commands.
+    /// The target, which performs the peer's commands.
     pub target: &'a mut T,
-    /// What sends frames.
+    /// The sender of frames.
     pub network: &'a mut N,
 }
 
-/// What [`Linked::serve`] has found.
+/// The result of [`Linked::serve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// There is something for the port: what was taken in, or room for commands where there was
@@ -75,7 +76,7 @@ pub struct Linked<M: Memory> {
     end: End,
     carrier: Carrier,
     frames: Frames<M>,
-    /// What has come in pieces.
+    /// The frames that are coming in pieces.
     assembly: Assembly,
     /// Frames whose data was put in place before their turn.
     early: u64,
@@ -110,7 +111,7 @@ impl<M: Memory> Linked<M> {
         }
     }
 
-    /// What holds between two steps, whatever the other side says.
+    /// Invariants that hold between two steps, for all input of the other side.
     fn check(&self) {
         debug_assert!(self.progress.iter().all(|taken| taken % 8 == 0), "records end at a word");
         debug_assert!(self.held_up < 1 << CHANNELS, "of each channel one bit");
@@ -179,7 +180,7 @@ impl<M: Memory> Linked<M> {
         self.carrier.post(request, data, &mut self.frames)
     }
 
-    /// Leaves once everything that the port has published has arrived. What it has done is told
+    /// Leaves once all records that the port has published have arrived. Progress is reported
     /// before.
     pub const fn leave(&mut self) {
         self.leaves = true;
@@ -286,7 +287,7 @@ impl<M: Memory> Linked<M> {
         }
     }
 
-    /// What sends frames takes as long for them as the network: they go in steps.
+    /// Sending takes as long here as on the network, so frames go in steps.
     // spec: WIRE-16
     pub const fn go_in_steps(&mut self) {
         self.is_stepwise = true;
@@ -367,7 +368,7 @@ impl<M: Memory> Linked<M> {
         Ok(heard)
     }
 
-    /// What lies behind a header. Whether it brought records.
+    /// Takes the payload of a header. Returns whether it brought records.
     ///
     /// # Errors
     /// [`Malformed`] where the peer itself has said what no correct peer says.
@@ -480,8 +481,8 @@ impl<M: Memory> Linked<M> {
         self.deliver_kept(now, context).map(|_| ())
     }
 
-    /// What one channel brings may be what another one's records wait for. Whether anything was
-    /// taken.
+    /// Delivers kept frames of all channels, since the records of one may wait for those of
+    /// another. Returns whether anything was taken.
     fn deliver_kept<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
         now: u64,

@@ -58,8 +58,8 @@ pub const fn record_of(record: &lane::Status, longest: usize) -> Result<usize, M
     if is_expected { Ok(len) } else { Err(Malformed) }
 }
 
-/// Whether a message with this gate may be taken when so many commands of its sender have been
-/// executed: then what was posted before it has been done.
+/// Whether a message with this gate may be taken when `executed` commands of its sender have been
+/// executed. All commands posted before it have been executed then.
 // spec: ORD-3
 #[inline]
 pub const fn is_due(gate: u64, executed: u64) -> bool {

@@ -21,12 +21,12 @@ const _: () = assert!(
     "those are the classes that are raised there"
 );
 
-/// A notification queue. Who begins an operation makes sure of room first, and what a peer's
-/// command raises has that peer's credit, so it never overflows.
+/// A notification queue. An operation reserves its room before it begins, and a peer's command has
+/// credit for its notification, so the queue never overflows.
 #[derive(Debug)]
 pub struct Notes {
     queue: VecDeque<Packed>,
-    /// What operations under way may still raise.
+    /// Notifications that operations under way may still raise.
     owed: usize,
 }
 
@@ -47,7 +47,7 @@ impl Notes {
         debug_assert!(self.owed <= NOTIFICATIONS_MAX, "what is owed has its room");
     }
 
-    /// Whether so many operations more find room for what they may raise.
+    /// Whether the notifications of `operations` more operations find room.
     // spec: NOTI-8
     #[inline(always)]
     pub fn has_room_for(&self, operations: usize) -> bool {

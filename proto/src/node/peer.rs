@@ -41,7 +41,7 @@ type Operations<P> = Initiator<<P as Program>::Local, <P as Program>::Reply>;
 pub struct Message {
     /// Its sender's type tag.
     pub tag: u32,
-    /// What it says.
+    /// The bytes of the message.
     pub bytes: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
     }
 
-    /// What holds between two steps, whatever the peer says.
+    /// Invariants that hold between two steps, for all input of the peer.
     fn check(&self) {
         let is_over = self.ended.is_some();
         debug_assert!(
@@ -109,12 +109,12 @@ impl<M: Memory, P: Program> Peer<M, P> {
         &self.target
     }
 
-    /// What it has been told of them, or is about to be.
+    /// Progress on the peer's commands, as reported to it or about to be.
     pub const fn here(&self) -> Progress {
         self.connection.here
     }
 
-    /// What it has told of ours.
+    /// Progress on this node's commands, as the peer has reported it.
     pub const fn there(&self) -> Progress {
         self.connection.there
     }
@@ -174,7 +174,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     }
 }
 
-/// What the program does.
+/// Calls of the program.
 impl<M: Memory, P: Program> Peer<M, P> {
     fn parts<'a>(
         &'a mut self,
@@ -291,7 +291,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         self.connection.rings.as_ref().map(Rings::longest)
     }
 
-    /// Whether its ring can have a piece of so many bytes at a position.
+    /// Whether the peer's ring can have a piece of `len` bytes at a position.
     ///
     /// # Errors
     /// [`Malformed`] where it cannot, or there is none.
@@ -318,7 +318,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         Ok(())
     }
 
-    /// Offers a queue of so many lines under a name; returns its number among those offered.
+    /// Offers a queue of `lines` lines under a name; returns its number among those offered.
     // spec: QUE-1, WIRE-9
     pub(super) fn offer_queue(&mut self, name: u64, lines: u32) -> Option<usize> {
         let is_possible = (LANE_LINES_MIN..=LANE_LINES_MAX).contains(&(lines as usize));
@@ -387,7 +387,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     }
 }
 
-/// What comes from the peer.
+/// Input from the peer.
 impl<M: Memory, P: Program> Peer<M, P> {
     /// Looks after everything: takes in what had no room, sends what there is.
     pub(super) fn serve<W: Wire>(
@@ -542,7 +542,8 @@ impl<M: Memory, P: Program> Peer<M, P> {
         self.ended.is_none().then(|| why.fault())
     }
 
-    /// The connection has ended: so has everything under way. What has come can still be taken.
+    /// The connection has ended, and all operations under way with it. Records that have arrived
+    /// can still be taken.
     // spec: LIFE-11, LIFE-12, LIFE-18, ERR-4
     pub(super) fn end<W>(&mut self, why: Fault, shared: &mut Shared<'_, P, W>) {
         debug_assert!(self.ended.is_none(), "a connection ends once");
@@ -560,7 +561,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     }
 }
 
-/// What performs the peer's commands.
+/// The target that performs the peer's commands.
 struct Serving<'a, P> {
     target: &'a mut Target,
     table: &'a Table,

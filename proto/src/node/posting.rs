@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 /// An operation on a peer's memory, or a notification put.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<L> {
-    /// What is to be done, where, and who is notified.
+    /// The operation, its place, and the notifications.
     pub command: Command,
     /// How a put or a get lies at both ends; of another one, what it reaches.
     pub shape: Shape,
@@ -25,7 +25,7 @@ pub struct Order<L> {
     pub local: Option<L>,
 }
 
-/// What is between a node and a peer.
+/// The connection between a node and a peer.
 #[derive(Debug)]
 pub(super) enum Way<M: Memory> {
     /// A link with another host.

@@ -1,6 +1,6 @@
-//! The rings of a connection with a peer of another host, in memory of the node's own: what the
-//! program writes to one, the link passes on; what the link brings, the program takes out of the
-//! other one.
+//! The rings of a connection with a peer of another host, in memory of the node. The link passes on
+//! the bytes that the program writes to one ring. The program takes the bytes that the link brings
+//! out of the other one.
 use crate::lane::Malformed;
 use crate::limits::LINE;
 use crate::ring::carried::{Source, Target, lines_of};
@@ -15,7 +15,7 @@ pub(super) struct Rings {
     come: Come,
 }
 
-/// What the program writes, and what stands for its reader.
+/// The ring that the program writes, and the stand-in for its reader.
 #[derive(Debug)]
 struct Out {
     bytes: Box<[u8]>,
@@ -24,7 +24,7 @@ struct Out {
     source: Source,
 }
 
-/// What the program reads, and what stands for its writer.
+/// The ring that the program reads, and the stand-in for its writer.
 #[derive(Debug)]
 struct Come {
     bytes: Box<[u8]>,
@@ -33,7 +33,7 @@ struct Come {
 }
 
 impl Rings {
-    /// Two of so many lines, a power of two; none where there are no lines.
+    /// Two rings of `lines` lines, a power of two; `None` for no lines.
     pub(super) fn new(lines: u32) -> Option<Self> {
         let len = u64::from(lines) * LINE as u64;
         if len == 0 {
@@ -63,13 +63,13 @@ impl Rings {
         Some(at)
     }
 
-    /// Whether there can be a piece of so many bytes where the peer says that it lies.
+    /// Whether a piece of `len` bytes can lie where the peer says.
     // spec: ENV-12
     pub(super) fn check(&self, at: u64, len: usize) -> Result<(), Malformed> {
         self.come.reader.check(at, len)
     }
 
-    /// Takes a piece of so many bytes, and of these as many as there is room for.
+    /// Takes a piece of `len` bytes, and copies as many of them as there is room for.
     // spec: ENV-12, ENV-13
     pub(super) fn take(
         &mut self,
@@ -85,7 +85,7 @@ impl Rings {
     }
 }
 
-/// What the link does with them.
+/// Calls of the link.
 impl Rings {
     pub(super) const fn lines(&self) -> u32 {
         self.come.target.lines()
@@ -136,7 +136,7 @@ mod tests {
         Rings::new(LINES).expect("there are lines")
     }
 
-    /// What was written here is passed on, and comes in parts of so many bytes, cut anywhere.
+    /// Passes all written bytes from `near` to `far`, in parts of up to `longest` bytes.
     fn pass_all(near: &mut Rings, far: &mut Rings, longest: usize) {
         let mut passed = Vec::new();
         while near.left() > 0 {

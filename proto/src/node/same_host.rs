@@ -20,10 +20,10 @@ use alloc::vec::Vec;
 /// The lanes of commands and of answers, and what the peer was told.
 #[derive(Debug)]
 pub(super) struct SameHost {
-    /// What the port writes.
+    /// The lanes that the port writes.
     pub(super) commands: Lane,
     responses: Lane,
-    /// What it reads.
+    /// The lane that it reads.
     incoming: Lane,
     /// The words as the peer has them.
     told: Vec<u64>,

@@ -1,8 +1,8 @@
 //! One peer's commands as their target serves them.
 //!
-//! A command comes as six words, and data behind them. It is performed as a whole, in its turn, or
-//! it waits: for room for its answer, or for a depot. What waits holds up what the same peer has
-//! posted behind it, and no other peer.
+//! A command has six words, and data behind them. It is performed as a whole, in its turn, or it
+//! waits for room for its answer or for a depot. A waiting command holds up later ones of the same
+//! peer, and no other peer.
 //!
 //! ```text
 //!   command --> parse --> room, credit --> translate --> execute --> answer, notification
@@ -25,9 +25,9 @@ use crate::xlate::Table;
 
 /// How the data of a command comes, and how its answer goes.
 pub trait Exchange {
-    /// Copies the data out that a message brings: so many bytes.
+    /// Copies the data of a message, `into.len()` bytes.
     fn bring(&mut self, into: &mut [u8]);
-    /// Hands the data of a put, so many bytes, to `write`; not where it is in place already.
+    /// Hands the `len` data bytes of a put to `write`, unless they are in place already.
     fn deposit(&mut self, len: usize, write: impl FnOnce(&[u8]));
     /// Bytes of the longest answer.
     fn longest(&self) -> usize;
@@ -47,7 +47,7 @@ pub trait CommandLane: Exchange {
     fn consume(&mut self, record: &lane::Status);
 }
 
-/// What became of a deposit message at the inlet that its key names.
+/// The result of a deposit message at the inlet that its key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// It was carried out, or faulted there.
@@ -58,8 +58,8 @@ pub enum Delivery {
     Busy,
 }
 
-/// What commands reach at their target, of which nothing can fail: extents are what translation has
-/// made of claims.
+/// The memory that commands reach at their target. Nothing here can fail: extents are the results
+/// of translation.
 pub trait Exposed {
     /// Writes to memory.
     fn write(&mut self, to: Extent, data: &[u8]);
@@ -75,7 +75,8 @@ pub trait Exposed {
     fn give(&self, into: &mut [u8]);
 }
 
-/// What one peer's commands reach: what is exposed, and the program's notifications.
+/// The resources that one peer's commands reach: the exposed memory, and the program's
+/// notifications.
 pub trait Resources: Exposed {
     /// Raises a notification.
     fn notify(&mut self, notification: Notification);
@@ -110,7 +111,7 @@ impl Target {
         Self { peer, executed: 0, noted: 0, spared: 0 }
     }
 
-    /// Whose commands these are.
+    /// The peer that has posted these commands.
     #[inline]
     pub const fn peer(&self) -> PeerId {
         self.peer
@@ -142,8 +143,8 @@ impl Target {
         debug_assert!(self.spared <= self.noted, "what was not raised was counted");
     }
 
-    /// Performs the command whose turn it is, with so many bytes of data. False, and nothing has
-    /// happened, where it has to wait.
+    /// Performs the next command, with `data` bytes of data. Returns false if it has to wait;
+    /// nothing has happened then.
     ///
     /// # Errors
     /// [`Malformed`] where no correct peer writes that.

@@ -13,10 +13,10 @@
 //!  write, read, atomic, land, ended, gone <--'      '<-- on_time, deadline
 //! ```
 //!
-//! An operation is a call with a result: a ticket, or why it was not posted. What follows from it
-//! happens when the node is given time, or when something comes; it is caused through two traits,
-//! [`Program`] and [`Wire`]. Nothing blocks, and nothing is lost track of: what has no room waits
-//! where it is bounded, in a frame, in a lane or at its poster.
+//! An operation is a call with a result: a ticket, or the reason why it was not posted. Its effects
+//! happen later, when the node is given time or receives something. They are made through two
+//! traits, [`Program`] and [`Wire`]. Nothing blocks, and nothing is lost. Items without room wait
+//! in a bounded place: a frame, a lane, or at their poster.
 //!
 //! The state is bounded, too: by the number of peers, and for each by its lanes, the frames of its
 //! link, [`PENDING_MAX`](crate::limits::PENDING_MAX) operations and the credits.
@@ -74,12 +74,12 @@ pub struct Node<M: Memory, P: Program> {
     notes: Notes,
     /// By number.
     peers: Box<[Option<Peer<M, P>>]>,
-    /// What came that no correct peer says.
+    /// Inputs that no correct peer sends.
     malformed: u64,
 }
 
 impl<M: Memory, P: Program> Node<M, P> {
-    /// With room for so many peers, and so many keys.
+    /// A node with room for `peers` peers and `slots` keys.
     pub fn new(peers: usize, slots: usize) -> Self {
         assert!(peers <= PEERS_MAX, "a port has so many peers at most");
         let peers = (0..peers).map(|_| None).collect();
@@ -92,7 +92,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         self.add(peer, Peer::linked(peer, lines, linked));
     }
 
-    /// A connection begins with a peer of this host, by lanes of so many lines.
+    /// A connection begins with a peer of this host, by these lanes.
     pub fn join(&mut self, peer: PeerId, lines: &Lines) {
         assert!(lines.ring == 0, "a ring of one host is memory that both have");
         self.add(peer, Peer::beside(peer, lines));
@@ -131,7 +131,8 @@ impl<M: Memory, P: Program> Node<M, P> {
         self.peers.get(peer.index())?.as_ref()
     }
 
-    /// What came that no correct peer says; each has ended a connection, or a producer's queue.
+    /// Number of inputs that no correct peer sends; each has ended a connection, or a producer's
+    /// queue.
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -169,7 +170,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         peer.ended().map_or(Ok(peer), Err)
     }
 
-    /// A living peer, where so many operations may still notify this program.
+    /// Returns a living peer, if `operations` more operations may still notify this program.
     // spec: NOTI-8
     fn with_room(&mut self, peer: PeerId, operations: usize) -> Result<&mut Peer<M, P>, PostError> {
         let has_room = self.notes.has_room_for(operations);
@@ -225,8 +226,8 @@ impl<M: Memory, P: Program> Node<M, P> {
         Ok(())
     }
 
-    /// Posts a deposit message with its data; what it reads goes to the reply, which wants so many
-    /// bytes.
+    /// Posts a deposit message with its data. The bytes that it reads go to the reply, which
+    /// expects a given number of them.
     ///
     /// # Errors
     /// As [`Node::post`].
@@ -279,8 +280,8 @@ impl<M: Memory, P: Program> Node<M, P> {
         })
     }
 
-    /// Writes a piece to the ring of a peer of another host: its position, which a message sent
-    /// behind it may name; none where there is no room until the peer has taken some.
+    /// Writes a piece to the ring of a peer of another host. Returns its position, which a message
+    /// sent behind it may name, or `None` if there is no room until the peer has taken some bytes.
     ///
     /// # Errors
     /// [`Fault`] where the peer has gone.
@@ -289,8 +290,8 @@ impl<M: Memory, P: Program> Node<M, P> {
         Ok(self.living(to)?.write_ring(piece))
     }
 
-    /// Takes a piece of so many bytes, which a message has named by its position, out of the ring
-    /// that a peer writes; of its bytes, as many as there is room for.
+    /// Takes a piece out of the ring that a peer writes, whose position and length a message has
+    /// given. Copies as many bytes of it as there is room for.
     ///
     /// # Errors
     /// [`Malformed`] where there can be no such piece, and nothing is taken.
@@ -316,7 +317,8 @@ impl<M: Memory, P: Program> Node<M, P> {
         Some(note)
     }
 
-    /// Offers a peer a queue of so many lines under a name; its number among those of the peer.
+    /// Offers a peer a queue of `lines` lines under a name; returns its number among those of the
+    /// peer.
     ///
     /// # Errors
     /// [`Fault::Malformed`] where it is too short or too long, or there would be too many.
@@ -369,7 +371,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     }
 }
 
-/// What comes.
+/// Input.
 impl<M: Memory, P: Program> Node<M, P> {
     /// A frame has come, whose header is sound. One of a link that is no more changes nothing.
     // spec: LINK-1, LIFE-18
@@ -427,7 +429,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         link.is_some_and(|link| link.on_open(incarnation, is_believed, now))
     }
 
-    /// A peer of this host has died or left. What it had published is performed before.
+    /// A peer of this host has died or left. Commands that it has published are performed before.
     // spec: LIFE-11, LIFE-12
     pub fn on_gone<W: Wire>(&mut self, peer: PeerId, now: u64, host: &mut Host<'_, P, W>) {
         self.with(peer, host, |peer, shared| peer.serve(now, shared));

@@ -1,6 +1,5 @@
-//! A ring whose other end is on another host: what stands there for its reader, where it is
-//! written, and for its writer, where it is read. What is passed on lies at both ends at the same
-//! place.
+//! A ring whose other end is on another host. At the writing end a machine stands for its reader,
+//! at the reading end one for its writer. Bytes lie at the same place at both ends.
 use crate::lane::Malformed;
 use crate::limits::LINE;
 
@@ -20,28 +19,28 @@ pub struct Target {
     come: u64,
 }
 
-/// Lines of so many bytes, modulo 2^32.
+/// Lines of `bytes` bytes, modulo 2^32.
 #[inline]
 pub const fn lines_of(bytes: u64) -> u32 {
     (bytes / LINE as u64) as u32
 }
 
 impl Source {
-    /// Of an empty ring of so many bytes, a power of two.
+    /// The stand-in for the reader of an empty ring of `len` bytes, a power of two.
     pub const fn new(len: u64) -> Self {
         assert!(len.is_power_of_two(), "places are positions modulo the length");
         Self { len, passed: 0, taken: 0 }
     }
 
-    /// What holds between two steps, whatever the reader says.
+    /// Invariants that hold between two steps, for all input of the reader.
     #[inline]
     const fn check(&self) {
         debug_assert!(self.taken <= self.passed, "only what was passed on is taken");
         debug_assert!(self.passed - self.taken <= self.len, "what is not taken fits the ring");
     }
 
-    /// Where in the ring the next bytes lie, and how many have yet to be passed on of those in one
-    /// piece, where so many were written in all.
+    /// The place of the next bytes in the ring, and the number of contiguous bytes that are still
+    /// to be passed on, of `written` bytes in all.
     #[inline]
     pub const fn left(&self, written: u64) -> (u64, usize) {
         debug_assert!(written >= self.passed, "only what was written is passed on");
@@ -50,14 +49,14 @@ impl Source {
         (place, if left < before_end { left } else { before_end } as usize)
     }
 
-    /// So many of them were passed on.
+    /// `bytes` bytes were passed on.
     #[inline]
     pub const fn pass(&mut self, bytes: usize) {
         self.passed += bytes as u64;
         self.check();
     }
 
-    /// The reader has taken so many lines in all, modulo 2^32: how many bytes that are.
+    /// The reader has taken `lines` lines in all, modulo 2^32. Returns that in bytes.
     ///
     /// # Errors
     /// [`Malformed`] where it says that it has taken what was not passed on, or less than before.
@@ -74,7 +73,7 @@ impl Source {
 }
 
 impl Target {
-    /// Of an empty ring of so many bytes, a power of two.
+    /// The stand-in for the writer of an empty ring of `len` bytes, a power of two.
     pub const fn new(len: u64) -> Self {
         assert!(len.is_power_of_two(), "places are positions modulo the length");
         Self { len, come: 0 }
@@ -86,8 +85,8 @@ impl Target {
         lines_of(self.len)
     }
 
-    /// Where in the ring the next bytes are placed, and how many of them before its end; the others
-    /// lie at its beginning. Its reader has taken so many in all.
+    /// The place of the next bytes in the ring, and the number of them before its end; the others
+    /// lie at its beginning. The reader has taken `taken` bytes in all.
     ///
     /// # Errors
     /// [`Malformed`] where there is no room for them: a writer knows what was taken.

@@ -1,4 +1,4 @@
-//! What peers say, and their deaths.
+//! The messages of peers, and their deaths.
 use super::{
     Effects, FailureReason, Feeder, Message, Phase, StreamEnd, StreamFailure, StreamName, Streams,
     Way,

@@ -3,7 +3,7 @@ use super::{Effects, Entry, EntryAnswer, Message, Row, StreamEnd, StreamName, St
 use crate::units::PeerId;
 
 impl Streams {
-    /// Sets an entry, or replaces one. What was sent before goes the old way, all else the new one.
+    /// Sets an entry, or replaces one. Items sent before take the old way, all others the new one.
     // spec: PIPE-4, PIPE-6, PIPE-7, PIPE-16
     pub fn set(
         &mut self,
@@ -33,7 +33,7 @@ impl Streams {
         EntryAnswer::Done
     }
 
-    /// Clears an entry, or only one that no stream uses. What was sent before has gone its way.
+    /// Clears an entry, or clears it only if no stream uses it. Items sent before are not affected.
     // spec: PIPE-6, PIPE-7
     pub fn unset(
         &mut self,

@@ -1,12 +1,12 @@
-//! Whose turn it is: running stages, passing items on, ending streams.
+//! Turns of streams: running stages, passing items on, ending streams.
 use super::{
     Effects, Entry, FailureReason, Feeder, Hop, Input, Message, Phase, Stream, StreamEnd,
     StreamFailure, Streams,
 };
 
 impl Streams {
-    /// Goes on, for so many turns at most; says whether there is more to do. What has found no room
-    /// at a peer is tried again.
+    /// Makes up to `turns` turns; returns whether there is more to do. Messages that found no room
+    /// at a peer are tried again.
     // spec: PIPE-9, PIPE-10
     pub fn advance(&mut self, turns: usize, fx: &mut impl Effects) -> bool {
         self.check();
@@ -75,8 +75,8 @@ impl Streams {
         false
     }
 
-    /// What was emitted is next at another stream of this port, if that has got rid of what was
-    /// before.
+    /// Makes an emitted item the next one of another stream of this port, if that stream has got
+    /// rid of the one before.
     // spec: PIPE-10
     fn recycle(&mut self, place: u16, target: u16, fx: &mut impl Effects) {
         if fx.arrived(target).is_none() && fx.emitted(target).is_none() {
@@ -86,8 +86,8 @@ impl Streams {
         }
     }
 
-    /// A stream has nothing to do: whoever feeds it from this port and has emitted more is next;
-    /// others may have their turn.
+    /// A stream has nothing to do. The stream of this port that feeds it is next, if it has emitted
+    /// more; otherwise others have their turn.
     // spec: PIPE-10
     fn go_back(&mut self, mut place: u16, fx: &mut impl Effects) {
         while let Some(Feeder::Hop(hop)) = self.streams.get(place).map(|stream| stream.feeder)

@@ -1,4 +1,4 @@
-//! What ports tell each other about streams, in bytes.
+//! The messages of ports about streams, in bytes.
 use super::{Entry, EntryAnswer, FailureReason, StreamEnd, StreamFailure, StreamName, Way};
 use crate::lane::Malformed;
 use crate::units::PeerId;
@@ -17,10 +17,10 @@ pub enum Message {
     Open {
         /// Its number.
         number: u32,
-        /// What is done with its items.
+        /// The stage of its items.
         way: Way,
     },
-    /// So many units were returned.
+    /// This number of units was returned.
     Credit {
         /// The stream's number.
         number: u32,
@@ -59,7 +59,7 @@ pub enum Message {
         /// Only if no stream uses it.
         if_unused: bool,
     },
-    /// What became of a request.
+    /// The result of a request.
     Answer {
         /// The asker's number of it.
         request: u32,

@@ -37,13 +37,13 @@ pub const STREAM: u32 = 15;
 /// Bytes of the longest item.
 // spec: PIPE-2
 pub const ITEM_MAX: usize = 1 << 20;
-/// So many streams and hops are looked at one by one by checks.
+/// Checks look at all streams and hops only up to this number.
 const FEW: usize = 64;
 /// Units that may be under way on a stream, to one port.
 // spec: PIPE-8
 pub const WINDOW: u8 = 128;
 
-/// What an item counts for.
+/// The weight of an item.
 // spec: PIPE-8
 pub const fn weight(bytes: usize) -> u8 {
     let units = 1 + bytes / 1024;
@@ -54,18 +54,18 @@ pub const fn weight(bytes: usize) -> u8 {
 // spec: PIPE-3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName {
-    /// Who feeds it; in an entry, who is fed.
+    /// The port that feeds it; in an entry, the port that is fed.
     pub peer: PeerId,
     /// Which of these.
     pub number: u32,
 }
 
-/// What is done with the items of a stream.
+/// The stage for the items of a stream, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Who takes them, by the hash of its name.
+    /// The stage that takes them, by the hash of its name.
     pub stage: u32,
-    /// What it is to do.
+    /// The arguments of the stage.
     pub arguments: [u64; 4],
     /// An entry must lead on from there: it is not the last one.
     pub goes_on: bool,
@@ -151,7 +151,7 @@ pub struct StreamFailure {
     pub at: PeerId,
 }
 
-/// What comes behind the last item.
+/// The end of a stream, behind its last item.
 // spec: PIPE-13
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamEnd {
@@ -163,7 +163,7 @@ pub enum StreamEnd {
     Failed(StreamFailure),
 }
 
-/// What becomes of a change to a directory.
+/// The result of a change to a directory.
 // spec: PIPE-6
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -174,7 +174,7 @@ pub enum EntryAnswer {
     Denied = 1,
     /// There is no room for an entry.
     Full = 2,
-    /// What the entry leads to is fed already, or the entry itself is in use.
+    /// The destination of the entry is fed already, or the entry itself is in use.
     Taken = 3,
     /// There is no such entry.
     Unknown = 4,
@@ -187,26 +187,26 @@ impl EntryAnswer {
     }
 }
 
-/// What a stage is run for.
+/// The reason why a stage is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The oldest item that has arrived.
     Item,
-    /// What comes behind the last one. After a failure nothing that is emitted goes anywhere.
+    /// The end behind the last item. After a failure nothing that is emitted goes anywhere.
     End(StreamEnd),
 }
 
 /// The queues of streams, by the place that a stream has; the stages; and what streams cause.
 pub trait Effects {
-    /// What the oldest item counts for that has arrived.
+    /// The weight of the oldest arrived item.
     fn arrived(&self, place: u16) -> Option<u8>;
-    /// What the oldest item counts for that was emitted.
+    /// The weight of the oldest emitted item.
     fn emitted(&self, place: u16) -> Option<u8>;
     /// Whether a peer can take an item now.
     fn has_room(&self, peer: PeerId) -> bool;
     /// Whether a peer is connected.
     fn is_connected(&self, peer: PeerId) -> bool;
-    /// Whether there is such a stage.
+    /// Whether there is a stage of this name.
     fn has_stage(&self, stage: u32) -> bool;
 
     /// Runs a stage; what it emits is behind all that was emitted.
@@ -242,7 +242,7 @@ impl Default for Options {
     }
 }
 
-/// Who feeds a stream.
+/// The origin of a stream's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feeder {
     Program,
@@ -286,7 +286,7 @@ struct Stream {
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     to: StreamName,
-    /// Whose it is, unless that is over.
+    /// The stream that it belongs to, unless that is over.
     stream: Option<u16>,
     /// The next stream, at this port.
     target: Option<u16>,
@@ -317,7 +317,7 @@ pub struct Streams {
     hops: Slab<Hop>,
     /// By what they lead to.
     leads: Table<StreamName, u16>,
-    /// Whose turn it is before all others.
+    /// The stream that is next, before all others.
     current: Option<u16>,
     ready: Line,
     /// Those for whose next port there was no room.
@@ -344,7 +344,8 @@ impl Streams {
         }
     }
 
-    /// What holds between two steps, whatever peers say; of each stream, where there are few.
+    /// Invariants that hold between two steps, for all input of peers. Each stream is checked if
+    /// there are few.
     fn check(&self) {
         debug_assert!(self.leads.len() == self.hops.len(), "a hop is found by what it leads to");
         debug_assert!(self.fed.len() <= self.streams.len(), "only a stream is fed");
@@ -383,7 +384,8 @@ impl Streams {
         self.is_open = may;
     }
 
-    /// The program feeds a stream: its place. What is emitted there goes where the entry says.
+    /// Opens a stream that the program feeds, and returns its place. Items emitted there take the
+    /// way of the entry.
     // spec: PIPE-3, PIPE-5
     pub fn open(&mut self, number: u32) -> Result<u16, FailureReason> {
         let name = StreamName { peer: self.me, number };
@@ -435,7 +437,7 @@ impl Streams {
         self.current.is_some() || !self.ready.is_empty() || !self.held.is_empty()
     }
 
-    /// Whether a peer may have one more of what it has so many of: no more than it leaves free.
+    /// Whether a peer that has `has` of these may have one more: no more than it leaves free.
     // spec: PIPE-16
     fn admits(&self, peer: PeerId, has: usize, free: usize) -> bool {
         free > 0 && (peer == self.me || has < free)

@@ -12,14 +12,14 @@ pub const MEMORY_REGIONS_MAX: usize = 1 << 16;
 // spec: ENV-21
 pub const MEMORY_REGION_SPANS_MAX: usize = 16;
 
-/// What remotes see of a window.
+/// A memory region as remotes see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposure {
     /// How they call its first byte.
     pub base: u64,
     /// Bytes.
     pub len: u64,
-    /// What they may do: read it, write it, both or neither.
+    /// The rights of remotes: read, write, both or neither.
     pub rights: Rights,
 }
 
@@ -101,7 +101,7 @@ impl core::fmt::Display for ExposeError {
     }
 }
 
-/// What `main` returns, Rust prints by this.
+/// Rust prints an error that `main` returns by its `Debug` text, so that one is the message.
 impl core::fmt::Debug for ExposeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         core::fmt::Display::fmt(self, f)

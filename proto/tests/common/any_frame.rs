@@ -8,8 +8,8 @@ const fn no_crc(_: &[u8]) -> u32 {
     0
 }
 
-/// Reads any bytes as a frame that nothing has damaged. What is read and written again reads the
-/// same, and takes as many bytes.
+/// Reads any bytes as an undamaged frame. A frame that is read, written and read again is the same,
+/// and takes as many bytes.
 pub(crate) fn datagram(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     if let Some(sum) = bytes.get_mut(HEADER_BYTES - 4..HEADER_BYTES) {

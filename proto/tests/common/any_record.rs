@@ -4,8 +4,8 @@ use ayre_proto::envelope::{ENVELOPE_WORDS, Record};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::rma::{RMA_WORDS, RmaRecord};
 
-/// Tag, length, words and bytes of a record, which is read. What is read and written again reads
-/// the same; what can be worked out is.
+/// Reads tag, length, words and bytes of a record. A record that is read, written and read again is
+/// the same; its derived values are computed as well.
 pub(crate) fn record(bytes: &[u8]) {
     let Some(([tag, more, low, high], rest)) = bytes.split_first_chunk() else { return };
     // Mostly no bits but those that mean something.

@@ -1,4 +1,4 @@
-//! What the tests throw: everything follows from one seed.
+//! The random numbers of the tests: everything follows from one seed.
 #![allow(unused_imports, dead_code, reason = "each test takes what it needs")]
 pub(crate) use ayre_netsim::Dice;
 

@@ -1,4 +1,4 @@
-//! What the property tests draw from: words that find edges, and what is made of them.
+//! The generators of the property tests: words that find edges, and values made of them.
 #![allow(dead_code, reason = "each test takes what it needs")]
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use proptest::prelude::*;

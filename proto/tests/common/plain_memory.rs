@@ -6,7 +6,7 @@ use ayre_proto::node::carrier::frames::{Frames, Memory};
 /// CRC-32C, as frames carry it.
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
-/// Makes each frame anew, of so many bytes.
+/// Makes each frame anew, with this number of bytes.
 #[derive(Debug)]
 pub(crate) struct Heap(usize);
 

@@ -21,7 +21,7 @@ pub(crate) struct PlainRing {
 pub(crate) struct PlainPort {
     pub(crate) messages: Lane,
     pub(crate) came: Lane,
-    /// Its reader is to have given back so many lines in all.
+    /// The count of lines that its reader is to have given back.
     pub(crate) came_said: Option<u32>,
     pub(crate) answers: Lane,
     pub(crate) feeds: Vec<Lane>,
@@ -44,7 +44,7 @@ pub(crate) struct PlainPort {
 }
 
 impl PlainPort {
-    /// With lanes of so many lines: for messages, for answers, and of rings.
+    /// A port with lanes of these lengths in lines: for messages, for answers, and of rings.
     pub(crate) fn new([messages, answers, ring_lines]: [u32; 3]) -> Self {
         Self {
             messages: Lane::new(messages),

@@ -1,6 +1,6 @@
 //! Any bytes as choices: what drives the machines that liars talk to.
 
-/// What is left of the bytes; nothing is zero.
+/// The rest of the bytes; past their end everything is zero.
 pub(crate) struct Script<'a>(pub(crate) &'a [u8]);
 
 impl Script<'_> {
@@ -19,7 +19,7 @@ impl Script<'_> {
         self.byte() % end
     }
 
-    /// Up to so many bytes as they stand.
+    /// The next bytes as they stand, up to `most`.
     pub(crate) fn bytes(&mut self, most: u8) -> Vec<u8> {
         let len = usize::from(self.below(most)).min(self.0.len());
         let (bytes, rest) = self.0.split_at(len);

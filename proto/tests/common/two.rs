@@ -33,7 +33,7 @@ pub(crate) struct Host {
     wanted: u32,
 }
 
-/// What an end sends.
+/// The datagrams that an end sends.
 #[derive(Default)]
 struct Wire {
     sent: Vec<Header>,
@@ -69,7 +69,7 @@ pub(crate) struct Two {
     pub(crate) log: Vec<Sent>,
     /// By sender: what it sends from now on is lost.
     pub(crate) cut: [bool; 2],
-    /// So many frames with a payload are lost next.
+    /// Number of the next frames with a payload that are lost.
     pub(crate) drop_next: u32,
     /// The programs take what comes.
     pub(crate) takes: bool,
@@ -148,7 +148,7 @@ impl Two {
         self.carry(host, wire);
     }
 
-    /// What a host has under way is lost.
+    /// Loses everything that a host has under way.
     pub(crate) fn lose_from(&mut self, from: usize) {
         self.under_way.retain(|sent| sent.from != from);
     }

@@ -1,4 +1,4 @@
-//! What a hostile sender tries: each is refused, and nothing has changed.
+//! The attempts of a hostile sender: each is refused, and nothing has changed.
 use crate::place::{Place, message};
 use Register::{At, FromMessage};
 use ayre_proto::deposit::program::{ALWAYS, OPERAND, Program, Register, X, Y, Z};

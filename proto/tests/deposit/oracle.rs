@@ -31,7 +31,7 @@ pub(crate) struct Line {
     pub(crate) enters: bool,
 }
 
-/// What a message says, of either form.
+/// The contents of a message of either form.
 #[derive(Clone, Debug)]
 pub(crate) struct Letter {
     /// The instruction that it carries; none where it points to an entry.
@@ -46,7 +46,7 @@ pub(crate) struct Letter {
 }
 
 impl Line {
-    /// The word. What is missing has code 0 and stands at the places that are left.
+    /// The word. A missing primitive has code 0 and takes a remaining place.
     pub(crate) fn word(&self) -> u64 {
         let (mut word, mut ops) = (0, 0);
         let (mut address, mut test) = (None, None);
@@ -108,7 +108,7 @@ struct State {
     notified: bool,
 }
 
-/// What becomes of a place and a letter. `lines` are the place's stored instructions.
+/// The result of a letter at a place. `lines` are the place's stored instructions.
 pub(crate) fn interpret(
     place: &Place,
     lines: &[Option<Line>],

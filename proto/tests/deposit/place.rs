@@ -17,12 +17,12 @@ pub(crate) struct Place {
     pub(crate) notified: u32,
 }
 
-/// What became of a message that did not fault.
+/// The result of a message that did not fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) given: u64,
     pub(crate) declined: bool,
-    /// What was read.
+    /// The bytes that were read.
     pub(crate) data: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl Depot for Place {
 }
 
 impl Place {
-    /// So many bytes of memory, all rights, all registers, no instruction.
+    /// A place with `len` bytes of memory, all rights, all registers, no instruction.
     pub(crate) fn open(len: usize) -> Self {
         let inlet = Inlet {
             rights: Rights::all(),
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-/// A message that brings so many bytes.
+/// A message that brings `len` bytes.
 pub(crate) fn message(form: Form, operand: u64, len: usize) -> DepositMessage {
     DepositMessage {
         form,

@@ -134,7 +134,7 @@ fn message(letter: &Letter) -> DepositMessage {
     DepositMessage { form, operand, mask: Mask(mask), len: len as u16, brings, is_answered: true }
 }
 
-/// What the machine and the interpreter make of a letter.
+/// The machine and the interpreter must agree on a letter.
 fn agree(mut place: Place, lines: &[Option<Line>], letter: &Letter) -> Result<(), TestCaseError> {
     place.instructions = lines.iter().map(|line| line.as_ref().map(stored)).collect();
     let expected = interpret(&place, lines, letter);

@@ -24,8 +24,8 @@ pub(crate) fn group() -> World {
     world
 }
 
-/// Whatever comes, from whomever, a member goes on or refuses; what it refuses changes nothing.
-/// Returns how many messages were refused.
+/// For any input of any sender, a member goes on or refuses; a refused message changes nothing.
+/// Returns the number of refused messages.
 pub(crate) fn play(bytes: &[u8]) -> u32 {
     let mut script = Script(bytes);
     let mut world = group();

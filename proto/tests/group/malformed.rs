@@ -1,4 +1,4 @@
-//! What a group refuses, and that it changes nothing.
+//! The messages that a group refuses; they change nothing.
 use super::dice::Dice;
 use super::hostile::{group, play};
 use super::world::World;
@@ -232,7 +232,7 @@ fn a_member_that_hears_of_an_unknown_view_is_excluded() {
     }
 }
 
-/// Whatever comes, from whomever, a group goes on or refuses; what it refuses changes nothing.
+/// For any input of any sender, a group goes on or refuses; a refused message changes nothing.
 // spec: GRP-21, GRP-22
 #[test]
 fn any_message_is_taken_or_refused() {

@@ -1,15 +1,15 @@
-//! What every member must see: checked at every delivery, and when nothing is under way any more.
+//! The agreement of members: checked at every delivery, and when nothing is under way any more.
 use ayre_proto::group::{Label, Member, Standing, View};
 use std::collections::BTreeMap;
 
-/// What a member has seen at one ticket.
+/// The entry that a member has seen at one ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Message { sender: Member, number: u64, origin: Member, payload: u64 },
     View { number: u64, members: Vec<Member> },
 }
 
-/// What one member has seen.
+/// The deliveries that one member has seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// The ticket of the first entry.

@@ -111,8 +111,8 @@ fn leads(world: &World, at: usize) -> bool {
     })
 }
 
-/// One dies, or several, at once or in the middle of what they send; often the root, or the root
-/// and the next ones, so that who takes over has less than others.
+/// Kills one member or several, at once or in the middle of their sends. Often these are the root
+/// and the next ones, so that the new leader has less than others.
 fn kill_some(world: &mut World) {
     let later = |world: &mut World| {
         if world.dice.percent(50) { 0 } else { world.dice.below(12) }

@@ -177,7 +177,7 @@ fn a_busy_entry_member_is_asked_again() {
     assert!(world.is_in(2));
 }
 
-/// Who would keep more or less than the others does not get in.
+/// A joiner that would keep more or less than the members is refused.
 // spec: GRP-4, GRP-20
 #[test]
 fn a_newcomer_with_other_bounds_is_refused() {
@@ -190,7 +190,7 @@ fn a_newcomer_with_other_bounds_is_refused() {
     assert_eq!(world.group(1).expect("a member").outstanding(), 0);
 }
 
-/// Whoever died before anybody asked for it is in no view.
+/// A joiner that died before anybody asked for it is in no view.
 // spec: GRP-4, GRP-15
 #[test]
 fn the_dead_do_not_join() {
@@ -208,8 +208,8 @@ fn the_dead_do_not_join() {
     assert_eq!(world.group(1).expect("a member").outstanding(), 0);
 }
 
-/// The root leaves and dies before it has told anybody that the view without it is open. Who leads
-/// now tells it, and orders messages, which come on other ways than the word of it.
+/// The root leaves and dies before it has told anybody that the view without it is open. The new
+/// leader tells it, and orders messages, which come on other ways than the news of the view.
 // spec: GRP-14, GRP-16
 #[test]
 fn a_message_may_come_before_the_word_that_its_view_is_open() {
@@ -240,8 +240,8 @@ fn a_message_may_come_before_the_word_that_its_view_is_open() {
     assert_eq!(world.group(4).expect("a member").outstanding(), 0);
 }
 
-/// The root leaves and dies, and of its word that the view without it is open, what went to the one
-/// that leads now is lost: over a network, what the dead have said last comes to some.
+/// The root leaves and dies. Its news that the view without it is open is lost on the way to the
+/// new leader: over a network, the last words of the dead reach only some.
 // spec: GRP-14, GRP-16, GRP-19
 #[test]
 fn a_leader_that_missed_an_open_view_recovers() {
@@ -281,8 +281,8 @@ fn a_leader_that_missed_an_open_view_recovers() {
     }
 }
 
-/// One leaves, and the root dies when its word that the view is open is lost but for one member,
-/// and a message of that view has come. Who leads learns of the view by the message.
+/// A member leaves, and the root dies. Its news that the view is open reaches only one member, and
+/// a message of that view has come. The new leader learns of the view by the message.
 // spec: GRP-5, GRP-14, GRP-16, GRP-19
 #[test]
 fn late_news_of_an_open_view_still_reports_leavers() {
@@ -367,7 +367,7 @@ fn a_new_leader_fetches_missing_messages() {
     }
 }
 
-/// One gives up to join, and only the root knows, which dies. Who leads then asks.
+/// A joiner gives up, and only the root knows, which dies. The new leader asks.
 // spec: GRP-4, GRP-16, GRP-19
 #[test]
 fn a_new_leader_asks_members_that_have_not_reported() {

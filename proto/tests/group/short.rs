@@ -49,7 +49,7 @@ pub(crate) fn take(
     true
 }
 
-/// What can be seen of a world when it has ended: what its members are, and what they have seen.
+/// The visible end of a world: the states of its members, and their deliveries.
 fn traces(world: &World) -> Vec<String> {
     let trace = |at| format!("{:?} {:?}", world.group(at), world.nodes[at].seen);
     (0..world.nodes.len()).map(trace).collect()

@@ -9,19 +9,19 @@ use ayre_proto::group::{
 use ayre_proto::lane::Malformed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What comes.
+/// A packet on the network.
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
     /// The bytes of a message, its payload behind it.
     Message(Vec<u8>),
-    /// Who is at the other end is dead.
+    /// The process at the other end is dead.
     Death,
 }
 
 /// The group's name in messages.
 const ID: u32 = 0x6772_6f75;
 
-/// What a process is.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Alive,
@@ -34,12 +34,12 @@ pub(crate) struct Node {
     pub(crate) state: State,
     pub(crate) group: Option<Group<u64>>,
     pub(crate) guest: Option<(usize, Outsider)>,
-    /// What it asked its door to send, and was not told of.
+    /// The payload that it asked its door to send, while there is no answer.
     pub(crate) asked: Option<u64>,
     pub(crate) seen: Seen,
     dead: BTreeSet<Member>,
     is_slow: bool,
-    /// It dies after so many more messages.
+    /// It dies after this number of further messages.
     pub(crate) fuse: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Counts {
 }
 
 impl Counts {
-    /// Whether enough has happened in so many worlds that a fault would be seen.
+    /// Whether enough has happened in `worlds` worlds that a fault would be seen.
     pub(crate) const fn is_wide(&self, worlds: u64) -> bool {
         self.messages > 50 * worlds
             && self.joins > worlds
@@ -100,16 +100,16 @@ pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) net: Channels<Packet>,
     pub(crate) nodes: Vec<Node>,
-    /// Who was given which number for which payload.
+    /// The member and the number of each payload.
     sent: BTreeMap<u64, (Member, Option<u64>)>,
-    /// What outsiders were told of their messages, and by which door.
+    /// The answers to outsiders' messages, and their doors.
     pub(crate) answers: BTreeMap<u64, (usize, Answer)>,
     pub(crate) counts: Counts,
     /// In a thousand messages of a change, after how many its sender or its receiver dies.
     pub(crate) ambush: u64,
     /// Of the trees.
     pub(crate) branches: u8,
-    /// What is under way from who dies may be lost, to some and not to others.
+    /// Packets under way from a dying process may be lost, to some and not to others.
     pub(crate) is_lossy: bool,
     /// Members go the short way where they can.
     pub(crate) is_short: bool,
@@ -117,7 +117,7 @@ pub(crate) struct World {
     pub(crate) checks: bool,
 }
 
-/// What a group causes at one node.
+/// The effects of a group at one node.
 struct TestEffects<'a> {
     me: usize,
     net: &'a mut Channels<Packet>,
@@ -182,7 +182,7 @@ impl Effects<u64> for TestEffects<'_> {
     }
 }
 
-/// So many members, one after the other, and nothing under way.
+/// A world with `count` members, which joined one after the other, and nothing under way.
 pub(crate) fn members(count: usize, nodes: usize, options: Options) -> World {
     let mut world = World::new(7, nodes, options);
     for at in 1..count {
@@ -338,7 +338,8 @@ impl World {
         self.nodes[at].guest = Some((door, guest));
     }
 
-    /// What a member was told to be sent has been delivered once where it lives, or has left.
+    /// A message for whose sending a member has a success is delivered once at each living member,
+    /// unless the sender has left.
     pub(crate) fn check_sent(&self, times: &BTreeMap<u64, u32>) {
         for (payload, (origin, number)) in &self.sent {
             let node = &self.nodes[origin.0 as usize];
@@ -350,7 +351,7 @@ impl World {
         }
     }
 
-    /// It stops, now or after so many messages more.
+    /// It stops, now or after `messages` further messages.
     pub(crate) fn kill_after(&mut self, at: usize, messages: u64) {
         self.nodes[at].fuse = Some(messages);
         if messages == 0 {
@@ -400,7 +401,8 @@ impl World {
         self.tell_death(at);
     }
 
-    /// A message comes that nobody has sent. What the group says, and whether nothing has changed.
+    /// Takes a message that nobody has sent. Returns the group's verdict, and whether nothing has
+    /// changed.
     pub(crate) fn offer(
         &mut self,
         from: u32,

@@ -12,7 +12,7 @@ struct Scene {
     bytes: Vec<u8>,
     /// Place, bytes, and what they are.
     under_way: VecDeque<(u64, usize, u8)>,
-    /// What the reader has taken, and what it has said of that.
+    /// The count of bytes that the reader has taken, and the count that it has reported.
     taken: u64,
     said: u64,
     /// Bytes of the ring that were ever touched.
@@ -84,9 +84,9 @@ fn place_in_all(len: u64, (written, taken): (u64, u64), bytes: usize) -> Option<
 const LEN: u64 = 1 << 12;
 
 proptest! {
-    /// Whatever is written and taken, however late the writer hears of it, and whether it may use
-    /// more: no piece lies where another one does, or beyond what is used; and who takes all makes
-    /// room.
+    /// Pieces are written and taken at random, the writer hears of it late, and may or may not use
+    /// more. No piece lies where another one does, or beyond the used part. A reader that takes
+    /// everything makes room.
     // spec: ENV-11, ENV-12, ENV-42
     #[test]
     fn pieces_come_out_as_they_went_in_whatever_is_used(
@@ -139,7 +139,7 @@ proptest! {
         }
     }
 
-    /// Whatever a peer says, nothing outside the ring is read.
+    /// For any input of the peer, nothing outside the ring is read.
     // spec: ENV-12
     #[test]
     fn places_that_cannot_be_are_refused(

@@ -24,7 +24,7 @@ const NOTHING: Header = Header {
 
 const ROOM: usize = 1024;
 
-/// A piece of a frame whose payload is so many zeros.
+/// A piece of a frame whose payload is `total` zeros.
 fn piece(seq: u32, (offset, len): (u16, usize), (total, crc): (u16, u32)) -> (Header, Vec<u8>) {
     let whole = Digest { len: total, crc };
     let payload = [&Piece { whole, offset }.encode()[..], &vec![0; len]].concat();

@@ -28,7 +28,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With rings of so many lines.
+    /// A stage with rings of `lines` lines.
     fn with_rings(lines: u32) -> Self {
         let port = PlainPort::new([LINES[0], LINES[1], lines]);
         Self { carrier: Carrier::new(), port, target: Served::new(PEER) }

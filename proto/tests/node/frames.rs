@@ -4,7 +4,7 @@ use ayre_proto::limits::LINE;
 use ayre_proto::link::frame::{Channel, HEAD_BYTES, HEADER_BYTES, Payload, RecordKind};
 use ayre_proto::node::carrier::frames::Kept;
 
-/// Payload of a frame with one record of so many bytes.
+/// Payload of a frame with one record of `len` bytes.
 fn payload_of(len: usize) -> Vec<u8> {
     let mut frames = frames(1472 - HEADER_BYTES);
     frames.append(Channel::Posted, (RecordKind::Command, 1), len, |bytes| bytes.fill(7));
@@ -25,7 +25,7 @@ fn a_long_frame_has_whole_lines_and_the_records_it_had() {
     }
 }
 
-/// What is cut by what the frames tell goes whole, whatever paths take, and nearly fills them.
+/// Records cut by the lengths that the frames report go whole over any paths, and nearly fill them.
 // spec: MTU-8
 #[test]
 fn a_record_segmented_by_the_path_mtu_arrives_whole() {

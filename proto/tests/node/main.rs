@@ -1,6 +1,6 @@
-//! A node: what stands between the operations of a port and the frames of its links; pairs of ports
-//! that work on each other's memory; nodes that do so over a network that errs; and endpoints, on
-//! one host and over such nodes.
+//! A node: the machines between the operations of a port and the frames of its links. There are
+//! pairs of ports that work on each other's memory, and nodes that do so over a faulty network.
+//! There are endpoints, on one host and over these nodes.
 mod assembly;
 mod carrier;
 #[path = "../common/dice.rs"]

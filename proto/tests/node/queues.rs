@@ -6,7 +6,7 @@ use ayre_proto::link::frame::RecordKind;
 use ayre_proto::node::carrier::lanes::{Offer, OfferKind};
 use ayre_proto::node::carrier::{About, LINES_MAX, QUEUES_MAX, Taken};
 
-/// A queue of so many lines, under a name that says nothing.
+/// A queue of `lines` lines, under an arbitrary name.
 const fn offer(lines: u64, number: u64) -> Offer {
     Offer { kind: OfferKind::Queue, words: [7, lines, number, 0, 0, 0, 0] }
 }

@@ -27,9 +27,9 @@ struct Port {
     refused: u32,
 }
 
-/// Whatever peers say, a port goes on; who is found out is cut off, and changes nothing else. In
-/// the end, when all peers are gone and the program has given up what it has opened, nothing is
-/// left. Returns how often a peer was found out.
+/// For any input of peers, a port goes on; a malformed peer is cut off, and changes nothing else.
+/// In the end, all peers are gone and the program has given up its streams, and nothing is left.
+/// Returns the number of malformed inputs.
 pub(crate) fn play(bytes: &[u8]) -> u32 {
     let mut script = Script(bytes);
     let mut port = Port { node: Node::new(ME, OPTIONS), own: BTreeMap::new(), refused: 0 };
@@ -173,7 +173,7 @@ impl Port {
     }
 }
 
-/// The port itself, a peer, or the stranger.
+/// The port itself, a peer, or an unconnected port.
 fn peer(script: &mut Script<'_>) -> PeerId {
     PeerId(script.below(PEERS + 2).into())
 }

@@ -1,4 +1,4 @@
-//! What no correct peer says.
+//! Input that no correct peer sends.
 use super::dice::Dice;
 use super::hostile::play;
 use super::node::{MAP, Node, SINK};
@@ -31,7 +31,7 @@ fn messages() -> Vec<Message> {
     ]
 }
 
-/// What is said is read, and nothing else is.
+/// Every written message is read, and nothing else is.
 // spec: PIPE-18
 #[test]
 fn formats() {
@@ -109,7 +109,7 @@ fn forged_stream_records_are_detected() {
     assert_eq!(streams.on_item(PEER, 5, 1), Err(Malformed), "behind the end");
 }
 
-/// Whatever comes, from whomever, a port goes on, and nothing stays of who is found out.
+/// For any input of any sender, a port goes on, and nothing stays of a malformed peer.
 // spec: PIPE-15, PIPE-16, PIPE-17, PIPE-18
 #[test]
 fn anything_is_taken_or_refused() {

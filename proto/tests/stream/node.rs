@@ -13,7 +13,7 @@ pub(crate) struct Item {
     pub(crate) weight: u8,
 }
 
-/// What goes over a channel.
+/// A packet on a channel.
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
     Item(u32, Item),
@@ -36,7 +36,7 @@ fn mix(value: u64, by: u64) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// What a stage makes of an item, or of the end.
+/// The output of a stage for an item, or for the end.
 pub(crate) fn make(stage: u32, argument: u64, value: Option<u64>) -> Vec<u64> {
     let Some(value) = value else {
         return if stage == TAIL { vec![mix(77, argument)] } else { vec![] };
@@ -50,7 +50,7 @@ pub(crate) fn make(stage: u32, argument: u64, value: Option<u64>) -> Vec<u64> {
     (0..copies).map(|copy| mix(value, argument + copy)).collect()
 }
 
-/// What has come to a sink.
+/// The items and the end that a sink has received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) values: Vec<u64>,

@@ -147,7 +147,7 @@ impl Pipe {
         }
     }
 
-    /// What was never used is cleared.
+    /// Entries that were never used are cleared.
     fn give_up(&mut self, how: Option<Result<(), StreamFailure>>, world: &mut World) {
         self.state = State::Over(how);
         for (at, name) in std::mem::take(&mut self.set) {

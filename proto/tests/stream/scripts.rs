@@ -52,7 +52,7 @@ fn push(world: &mut World, at: PeerId, place: u16, awake: &[PeerId], most: u64) 
     pushed
 }
 
-/// What is recycled is next, before all else that has come, item by item.
+/// A recycled item is next, before all others that have come, item by item.
 // spec: PIPE-10
 #[test]
 fn recycled_items_are_next() {
@@ -75,7 +75,7 @@ fn recycled_items_are_next() {
     assert_eq!(stages, [&chain[..], &[SINK], &chain].concat());
 }
 
-/// A poll takes so many turns and no more, however much a stage multiplies.
+/// A poll takes its number of turns and no more, however much a stage multiplies.
 // spec: PIPE-11
 #[test]
 fn turns_are_bounded() {
@@ -133,8 +133,8 @@ fn a_slow_sink_stops_its_source() {
     assert_eq!(world.node(C).side.sinks[&(3, 0)].values.len() as u64, pushed);
 }
 
-/// What was sent before an entry is replaced goes the old way, what waits goes the new one; the old
-/// sink hears that it was cut.
+/// Items sent before an entry is replaced take the old way, waiting ones the new one; the old sink
+/// hears that it was cut.
 // spec: PIPE-7
 #[test]
 fn a_cut_is_clean() {
@@ -181,8 +181,8 @@ fn a_stream_through_a_cleared_entry_fails() {
     assert_eq!(world.node(A).side.overs[&1], Err(nowhere));
 }
 
-/// Who has set an entry may change it, and the port itself; others may not, nor anybody where the
-/// port says so.
+/// The port that has set an entry may change it, and so may the owner of the directory. Others may
+/// not, and nobody may if the owner says so.
 // spec: PIPE-6
 #[test]
 fn entries_have_owners() {
@@ -269,8 +269,8 @@ fn deaths_are_heard_by_idle_streams() {
     assert_eq!(world.node(A).streams.entries().count(), 0);
 }
 
-/// A port that has died comes back under its number while a stream that it has fed still waits: the
-/// new one has nothing to do with the old one, nor has its entry.
+/// A port that has died comes back under its number while a stream that it has fed still waits. The
+/// new port has nothing to do with the old stream, nor has its entry.
 // spec: PIPE-3, PIPE-15
 #[test]
 fn a_port_that_returns_is_another_one() {

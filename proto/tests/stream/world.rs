@@ -13,7 +13,7 @@ pub(crate) struct World {
     /// Those that live.
     pub(crate) nodes: BTreeMap<PeerId, Node>,
     channels: Channels<Packet>,
-    /// What became of requests.
+    /// The results of requests.
     pub(crate) answers: BTreeMap<u32, EntryAnswer>,
     requests: u32,
 }
@@ -34,7 +34,7 @@ impl World {
         self.nodes.get_mut(&port).expect("it lives")
     }
 
-    /// What a port has sent is under way.
+    /// Puts the messages of a port under way.
     pub(crate) fn post(&mut self, from: PeerId) {
         let Some(node) = self.nodes.get_mut(&from) else { return };
         for (to, packet) in std::mem::take(&mut node.side.out) {

@@ -205,7 +205,7 @@ pub(crate) fn script(s: &mut Script) {
     }
 }
 
-/// What the paper works out.
+/// The examples of the paper.
 fn compounds(s: &mut Script) {
     s.section("append to the queue of a priority, and notify where it rises");
     s.run("inlet 3 100 10 8 0 1 20");

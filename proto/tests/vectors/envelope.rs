@@ -106,7 +106,7 @@ impl Machine for Format {
     }
 }
 
-/// Encodes a record and reads it again, with so many bytes behind it.
+/// Encodes a record and reads it again, with `bytes` bytes behind it.
 pub(crate) fn both_ways(s: &mut Script, record: &str, bytes: u64) {
     let out = s.run(format!("encode {record}"));
     let (head, count) = out.rsplit_once(' ').expect("a head and a count");

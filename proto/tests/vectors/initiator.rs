@@ -279,7 +279,7 @@ impl Machine for Bench {
     }
 }
 
-/// An answer of so many bytes of data.
+/// An answer with `data` bytes of data.
 fn answer(s: &mut Script, number: u32, status: &str, back: u64, data: usize) -> String {
     let response = Response { number, status: value(STATUSES, status), value: back };
     let [first, second] = response.encode();

@@ -50,7 +50,7 @@ use script::{Machine, Script, perform};
 /// One file of vectors.
 struct Vectors {
     name: &'static str,
-    /// What the file shows, and the columns of its lines.
+    /// The subject of the file, and the columns of its lines.
     header: &'static str,
     machine: fn() -> Box<dyn Machine>,
     script: fn(&mut Script),

@@ -93,7 +93,7 @@ const WORDS: &[(&str, WordName)] = &[
     ("lines-messages", WordName::Lines(LaneName::Messages)),
 ];
 
-/// What a node has caused.
+/// The effects of a node.
 type Log = Rc<RefCell<Vec<String>>>;
 
 struct Program {
@@ -423,7 +423,7 @@ impl Machine for Bench {
 struct Talk<'a, 's> {
     script: &'a mut Script,
     now: u64,
-    /// What is on its way: to whom, and the step that it is.
+    /// The steps that are under way: the node that takes each, and its input.
     under_way: VecDeque<(&'s str, String)>,
     /// Of the frames from here on, those that are lost.
     lost: Vec<bool>,

@@ -69,7 +69,7 @@ impl Script {
         output
     }
 
-    /// What a step gives that changes nothing; it is not written down.
+    /// The output of a step that changes nothing; it is not written down.
     pub(crate) fn look(&mut self, input: &str) -> String {
         perform(self.machine.as_mut(), input)
     }

@@ -227,7 +227,7 @@ fn repair(s: &mut Script, repair: &str) {
     }
 }
 
-/// What the newest transmission of a path tells of the others.
+/// The newest transmission of a path tells of the others.
 fn overtaken(s: &mut Script, repair: &str) {
     s.section(&format!(
         "{repair}: overtaken by one, and some time later; sent once more in flight"

@@ -33,7 +33,7 @@ fn part_of<'a>(path: &'a str, room: &str) -> Option<&'a str> {
     Some(&path[..end])
 }
 
-/// What there is in some files, tests apart.
+/// The counts of some files, without tests.
 #[derive(Clone, Copy, Default)]
 struct Count {
     /// Lines of code.
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::tidy::found;
 
-    /// Functions with so many lines of code in all, of which some are assertions.
+    /// Functions with `lines` lines of code in all, of which `assertions` are assertions.
     fn code(lines: usize, assertions: usize) -> String {
         let mut text = "// A comment.\n\n".to_owned();
         text.push_str(&"const _: () = assert!(A, \"a\");\n".repeat(assertions));

@@ -1,4 +1,4 @@
-//! Calls that have one home: the library is a guest in a program's process, and starts threads and
+//! Calls that have one home. The library is a guest in a program's process: it starts threads and
 //! makes descriptors in one place each, so that all of them are as the program may expect.
 
 use crate::finding::Finding;

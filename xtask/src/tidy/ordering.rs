@@ -143,8 +143,8 @@ fn label(word: &str) -> Option<Label> {
     Some(Label { name: name.to_owned(), side, number: digits.parse().ok()? })
 }
 
-/// A comment at a release mentions its acquire too, which then is no proof that there is one:
-/// where the accesses that follow are all of one side, only the labels of that side count.
+/// A comment at a release mentions its acquire too, and then proves no acquire. So where all
+/// following accesses are of one side, only the labels of that side count.
 fn collect_labels(source: &Source, accesses: &[Access], labels: &mut Labels) {
     for (index, line) in source.lines.iter().enumerate() {
         let number = index + 1;

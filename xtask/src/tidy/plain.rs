@@ -86,7 +86,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// What follows the mark of a list's item: `- `, `* ` or `1. `.
+/// The text behind the mark of a list's item: `- `, `* ` or `1. `.
 fn item(line: &str) -> Option<&str> {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let numbered = if digits.len() < line.len() { digits.strip_prefix(". ") } else { None };

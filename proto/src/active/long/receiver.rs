@@ -8,7 +8,7 @@ use crate::ring::Reader;
 #[derive(Clone, Debug)]
 struct Landing {
     ring: Reader,
-    /// What the sender was told of what was taken.
+    /// Bytes taken, as last reported to the sender.
     told: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct LongReceiver {
     dropped: Option<DropCause>,
     /// Bytes that it still lacks.
     left: u64,
-    /// What the sender is to be told of the one that was to be read.
+    /// The answer to the last pull request, until it is sent.
     pulled: Option<Pulled>,
 }
 
@@ -36,7 +36,8 @@ pub struct Taken {
     pub is_last: bool,
 }
 
-/// Why a message to a handler is dropped: the handler takes so many arguments, if there is one.
+/// The reason to drop a message to a handler that takes `takes` arguments; `takes` is `None` if
+/// there is no handler of this name.
 // spec: AM-5, AM-7
 pub fn cause_to_drop(
     takes: Option<u8>,
@@ -53,7 +54,7 @@ pub fn cause_to_drop(
 }
 
 impl LongReceiver {
-    /// What holds between two steps, whatever the sender says.
+    /// Invariants that hold between two steps, for all input of the sender.
     fn check(&self) {
         debug_assert!(self.left == 0 || self.landing.is_some(), "what comes goes by the landing");
         let landing = self.landing.as_ref();
@@ -81,10 +82,10 @@ impl LongReceiver {
         self.is_wanted
     }
 
-    /// There is a landing of so many bytes from now on.
+    /// Makes a landing of `bytes` bytes.
     ///
     /// # Panics
-    /// Where none has so many bytes.
+    /// If no landing may have this size.
     // spec: AM-12
     pub fn make(&mut self, bytes: u64) {
         assert!(is_landing(bytes), "a power of two within the limits");
@@ -98,7 +99,7 @@ impl LongReceiver {
         self.is_wanted = false;
     }
 
-    /// A message of so many bytes begins.
+    /// A message of `total` bytes begins.
     ///
     /// # Errors
     /// [`Malformed`] where another one is not whole, this one has no bytes, or there is no landing.
@@ -136,12 +137,13 @@ impl LongReceiver {
         Ok(Taken { piece, is_last: self.left == 0 })
     }
 
-    /// Whose the message is that is coming, or came last, and why it is forgotten.
+    /// The handler of the message that is coming, or came last, and the reason why it is dropped,
+    /// if it is.
     pub const fn message(&self) -> (u32, Option<DropCause>) {
         (self.id, self.dropped)
     }
 
-    /// What the sender is to be told of what was taken.
+    /// Bytes taken in all, if they are to be reported to the sender now.
     // spec: AM-13
     pub fn room_due(&self) -> Option<u64> {
         let Landing { ring, told } = self.landing.as_ref()?;
@@ -157,7 +159,7 @@ impl LongReceiver {
         self.check();
     }
 
-    /// A message of so many bytes is to be read where its sender has it.
+    /// The sender asks to have a message of `total` bytes read from its memory.
     ///
     /// # Errors
     /// [`Malformed`] where another one is not whole, or was not answered, or this one has no bytes.
@@ -175,13 +177,13 @@ impl LongReceiver {
         Ok(())
     }
 
-    /// What becomes of it.
+    /// Sets the answer to the pull request.
     pub const fn answer(&mut self, pulled: Pulled) {
         debug_assert!(self.pulled.is_none() && self.left == 0, "each is answered once");
         self.pulled = Some(pulled);
     }
 
-    /// What the sender is to be told of that.
+    /// The answer that is to be sent, if there is one.
     pub const fn pulled_due(&self) -> Option<Pulled> {
         self.pulled
     }

@@ -8,7 +8,7 @@ use crate::ring::asking::Asking;
 /// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
 const PIECE_MAX: usize = 1 << 15;
 
-/// What carries records, and pieces, to the receiver.
+/// The way of records and pieces to the receiver.
 pub trait Way {
     /// Why something does not go now, or never will.
     type Error;
@@ -17,7 +17,7 @@ pub trait Way {
     /// # Errors
     /// It is not said.
     fn say(&mut self, record: &Record<'_>) -> Result<(), Self::Error>;
-    /// Opens the landing of so many bytes, which is handed over beside the records.
+    /// Opens the landing of `bytes` bytes, which is handed over outside of the records.
     ///
     /// # Errors
     /// It is not there yet, or is none.
@@ -100,11 +100,11 @@ impl LongSender {
         matches!(self.pull, Pull::Asked)
     }
 
-    /// Sends as much of a message as there is room for, of which so much is sent; true where that
-    /// was all, false where the rest waits for a record of the receiver.
+    /// Sends as much of the message as there is room for, and adds it to `sent`. Returns true once
+    /// all of it is sent, and false if the rest waits for a record of the receiver.
     ///
     /// # Errors
-    /// The way's. What is sent by then stays so.
+    /// Those of the way. Bytes sent before the error count as sent.
     // spec: AM-12, AM-13, INJ-7
     pub fn advance<W: Way>(
         &mut self,
@@ -154,8 +154,8 @@ impl LongSender {
         Ok(*sent == payload.len())
     }
 
-    /// Puts so many of these bytes as a piece has, and says so by a record: how many. None while
-    /// there is no landing, or no room for a piece.
+    /// Puts as many of these bytes as a piece may have, says so by a record, and returns their
+    /// number. Returns `None` while there is no landing, or no room for a piece.
     ///
     /// # Errors
     /// The way's: then no piece was put.
@@ -206,7 +206,7 @@ impl LongSender {
     /// The receiver is about to hand a landing over.
     ///
     /// # Errors
-    /// [`Malformed`] where it was not asked for one, or there is none of so many bytes.
+    /// [`Malformed`] if no landing was asked for, or none may have this size.
     // spec: AM-12, AM-15
     pub fn on_landing(&mut self, bytes: u64) -> Result<(), Malformed> {
         match self.landing {

@@ -1,5 +1,5 @@
-//! What the two carriers of a connection tell each other: how far each has come, and what their
-//! ports offer.
+//! The control records between the two carriers of a connection: their progress, and the offers of
+//! their ports.
 use super::Carrier;
 use super::counts::{Counts, WORDS, is_after};
 use super::lanes::{Lanes, OFFER_WORDS, Offer, OfferKind, RxLane, TxLane};
@@ -17,7 +17,7 @@ const UNTOLD_MAX: u64 = PENDING_MAX as u64 / 2;
 /// Of this part of a ring at most it goes untold that it was taken.
 const RING_SHARES: u32 = 4;
 
-/// What a control record is about; its tag.
+/// The subject of a control record; its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum About {
@@ -54,7 +54,7 @@ impl About {
     }
 }
 
-/// What the other side was told last.
+/// The state that was reported last to the other side.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) counts: Counts,
@@ -63,7 +63,7 @@ pub(super) struct Told {
     pub(super) since: Option<u64>,
 }
 
-/// What the other side has told.
+/// The state that the other side has reported.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) serial: u32,

@@ -1,4 +1,4 @@
-//! What the two carriers of a connection tell each other in numbers: how far each has come.
+//! The progress counts that the two carriers of a connection report to each other.
 //!
 //! All are cumulative, so only the newest matters, on whatever channel it comes; a serial number
 //! tells which that is.

@@ -2,7 +2,7 @@
 use crate::execute::{Action, Command};
 use crate::units::Key;
 
-/// Puts in a row, of which no two reach the same bytes: all are behind the first one, in one
+/// A sequence of puts of which no two reach the same bytes. All follow the first one, in one
 /// region, and each lies outside of the span of those before it.
 #[derive(Debug)]
 pub struct Run {
@@ -15,11 +15,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// A command is posted, which so many precede: how many of these must have been executed before
-    /// its data may be in place; none where it has to wait for its turn.
+    /// A command is posted behind `before` others. Returns the number of commands that must have
+    /// been executed before its data may be placed; `None` if it has to wait for its turn.
     ///
-    /// Whatever tells two orders apart is a command: one that reads, or writes the same bytes. Of
-    /// those that may not have been executed, all are of the run, and do neither.
+    /// Only a command that reads the same bytes, or writes them, can tell two orders apart. The
+    /// commands that may not have been executed are all of the run, and do neither.
     // spec: WIRE-13
     #[inline]
     pub fn join(run: &mut Option<Self>, command: Option<&Command>, before: u64) -> Option<u64> {
@@ -53,7 +53,7 @@ impl Run {
 pub enum Early {
     /// There are no commands in it.
     NoMatter,
-    /// As soon as so many commands have been executed.
+    /// As soon as this number of commands have been executed.
     After(u64),
     /// In its turn only.
     Never,
@@ -70,7 +70,7 @@ impl Early {
         }
     }
 
-    /// Whether that is so when so many have been executed.
+    /// Whether the condition holds once `executed` commands have been executed.
     #[inline]
     pub fn holds(self, executed: u64) -> bool {
         matches!(self, Self::After(after) if after <= executed)

@@ -1,5 +1,5 @@
-//! The frames that one end of a link holds: those that are being filled, that are ready to go, that
-//! were sent and have not arrived, and that have come before their turn.
+//! The frames that one end of a link holds: begun ones, ready ones, sent ones that are not
+//! acknowledged, and early ones.
 //!
 //! ```text
 //!   records --> filling --> ready --> sent --> arrived
@@ -33,7 +33,7 @@ pub trait Memory: Debug {
     fn take(&mut self, is_quiet: bool) -> Self::Buffer;
     /// That of a frame which has arrived. They come back in the order in which they were taken.
     fn give(&mut self, buffer: Self::Buffer);
-    /// What lies there.
+    /// The bytes of a buffer.
     fn bytes(buffer: &Self::Buffer) -> &[u8];
     /// The same, while it is filled.
     fn bytes_mut(buffer: &mut Self::Buffer) -> &mut [u8];
@@ -132,7 +132,7 @@ impl<M: Memory> Frames<M> {
         Self { room, limit: u16::MAX, filled: room, channels }
     }
 
-    /// What holds between two steps.
+    /// Invariants that hold between two steps.
     #[inline]
     fn check(&self, channel: Channel) {
         let queues = self.of(channel);
@@ -157,7 +157,7 @@ impl<M: Memory> Frames<M> {
         self.limit
     }
 
-    /// Frames of more than so many bytes do not go whole.
+    /// Longer frames than `frame_max` bytes do not go in one datagram.
     // spec: MTU-1
     #[cold]
     pub fn set_limit(&mut self, frame_max: u16) {
@@ -260,7 +260,7 @@ impl<M: Memory> Frames<M> {
         }
     }
 
-    /// What has been filled is ready to go.
+    /// The frame that was begun becomes ready.
     fn close(&mut self, channel: Channel) {
         let queues = &mut self.channels[channel.index()];
         let Some(Filling { mut buffer, len, early }) = queues.filling.take() else { return };
@@ -270,8 +270,8 @@ impl<M: Memory> Frames<M> {
         self.check(channel);
     }
 
-    /// The oldest frame that was begun is about to be sent with this number, for the first time;
-    /// so many commands are known to have been executed.
+    /// The oldest ready frame is about to be sent under this number, for the first time. `executed`
+    /// commands are known to have been executed.
     // spec: WIRE-13, FRAME-10
     #[inline]
     pub fn depart(&mut self, (channel, seq): (Channel, u32), executed: u64) -> (Digest, Flags) {

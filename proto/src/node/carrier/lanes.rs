@@ -1,4 +1,4 @@
-//! What a carrier stands at: the far side of the lanes, rings and words of a connection.
+//! The far side of the lanes, rings and words of a connection, as a carrier sees it.
 use crate::lane::{Kind, Malformed, Status};
 use crate::limits::{LANE_LINES_MAX, LANE_LINES_MIN};
 
@@ -26,19 +26,19 @@ pub enum RxLane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
-/// What a port offers its peer.
+/// An offer of a port to its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What that is.
+    /// The kind.
     pub kind: OfferKind,
-    /// What there is to know about it.
+    /// The description of the offered thing.
     pub words: [u64; OFFER_WORDS],
 }
 
 /// Words of an offer.
 pub const OFFER_WORDS: usize = 7;
 
-/// What a port may offer.
+/// The kinds of offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferKind {
     /// A region of its memory.
@@ -55,7 +55,7 @@ impl Offer {
         matches!(self.kind, OfferKind::Queue)
     }
 
-    /// Lines of the lane of a queue that is offered; none where no lane has so many.
+    /// Lines of the lane of a queue that is offered; `None` if no lane may have this number.
     pub(in crate::node) fn lines(&self) -> Option<u32> {
         let lines = self.words[1];
         let valid = (LANE_LINES_MIN as u64..=LANE_LINES_MAX as u64).contains(&lines);
@@ -63,8 +63,8 @@ impl Offer {
     }
 }
 
-/// The far side of a connection's lanes, as a carrier needs it. What it reads there is its own
-/// program's, and what it writes there is what a peer of the same host would write.
+/// The far side of a connection's lanes, as a carrier needs it. The carrier reads the records of
+/// its own program there, and writes the records that a peer of the same host would write.
 pub trait Lanes {
     /// The record at the head of a lane that the port writes, if there is one.
     fn head(&self, lane: TxLane) -> Option<Result<Status, Malformed>>;
@@ -72,17 +72,18 @@ pub trait Lanes {
     fn copy(&self, lane: TxLane, into: &mut [u8]);
     /// It was passed on. Its lines are not given back yet.
     fn pass(&mut self, lane: TxLane, status: &Status);
-    /// Gives lines of what was passed on back to the port: so many in all, modulo 2^32.
+    /// Gives lines of passed-on records back to the port. `consumed` is their number in all, modulo
+    /// 2^32.
     ///
     /// # Errors
-    /// [`Malformed`] where so many were not passed on, or more were given back before.
+    /// [`Malformed`] if fewer were passed on, or more were given back before.
     fn give_back(&mut self, lane: TxLane, consumed: u32) -> Result<(), Malformed>;
     /// Publishes a record in a lane that the port reads, whole or not at all.
     ///
     /// # Errors
     /// [`NoRoom`] where it has to wait until the port has taken some.
     fn publish(&mut self, lane: RxLane, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom>;
-    /// Lines of such a lane that the port has given back in all, modulo 2^32.
+    /// Lines of this lane that the port has given back in all, modulo 2^32.
     fn given_back(&self, lane: RxLane) -> u32;
 
     /// Lines of each of the two rings; 0 where there are none.
@@ -92,10 +93,10 @@ pub trait Lanes {
     fn ring_left(&self) -> usize;
     /// Copies the next of these bytes out, as many as are left at most.
     fn pass_ring(&mut self, into: &mut [u8]);
-    /// Gives lines of the ring back to the port: so many in all, modulo 2^32.
+    /// Gives lines of the ring back to the port. `lines` is their number in all, modulo 2^32.
     ///
     /// # Errors
-    /// [`Malformed`] where so many were not passed on, or more were given back before.
+    /// [`Malformed`] if fewer were passed on, or more were given back before.
     fn give_back_ring(&mut self, lines: u32) -> Result<(), Malformed>;
     /// Places bytes that have come in the ring that the port reads.
     ///
@@ -119,7 +120,7 @@ pub trait Lanes {
     /// The barrier that the peer has reached; all that it did before was published.
     fn set_barrier(&mut self, reached: u64);
 
-    /// What the port offers its peer next, which stays until it is passed on.
+    /// The next offer of the port to its peer, which stays until it is passed on.
     fn offer(&mut self) -> Option<Offer>;
     /// That offer was passed on, or cannot be.
     fn pass_offer(&mut self);

@@ -1,4 +1,4 @@
-//! What takes records into frames.
+//! The writer of records into frames.
 use crate::link::frame::{Channel, Full, RecordKind};
 
 /// Where records go.

@@ -29,7 +29,7 @@ impl<Q> Default for Queues<Q> {
 }
 
 impl<Q> Queues<Q> {
-    /// Whether one more of so many lines may be beside the others.
+    /// Whether one more queue of `lines` lines is allowed.
     // spec: WIRE-9
     pub(super) fn has_room(&self, lines: u32) -> bool {
         self.all.len() < QUEUES_MAX && self.lines + lines <= LINES_MAX
@@ -40,7 +40,7 @@ impl<Q> Queues<Q> {
         self.all.len()
     }
 
-    /// Adds a queue of so many lines, for which there is room.
+    /// Adds a queue of `lines` lines, for which there is room.
     pub(super) fn add(&mut self, queue: Q, lines: u32) {
         assert!(self.has_room(lines), "a queue is added only where it may be");
         self.all.push(queue);
@@ -145,7 +145,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Of a lane of so many lines.
+    /// A sink of a lane of `lines` lines.
     pub(super) const fn new(lines: u32) -> Self {
         Self { record_max: longest_of_queue(lines), parts: Vec::new(), told: 0 }
     }

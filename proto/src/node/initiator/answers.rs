@@ -1,4 +1,4 @@
-//! What the target answers, and what ends by it.
+//! The target's answers, and the operations that they end.
 use super::{Initiator, Sink};
 use crate::alu::Fetched;
 use crate::command::{Head, RESPONSE_BYTES, Response};
@@ -12,7 +12,7 @@ use crate::units::Ticket;
 
 /// The data of the answer at hand, and where it goes. Offsets are within what was announced.
 pub trait Landing<M, R> {
-    /// Copies the data, so many bytes, to the buffer of the call that waits, from this offset on.
+    /// Copies `len` bytes of data to the buffer of the waiting call, from this offset on.
     fn to_call(&mut self, offset: u64, len: usize);
     /// The same for memory that was named when the get began.
     fn to_memory(&mut self, memory: &M, offset: u64, len: usize);
@@ -38,7 +38,7 @@ pub trait ResponseLane<M, R>: Landing<M, R> {
     fn consume(&mut self, record: &lane::Status);
 }
 
-/// What became of a lane of answers.
+/// The result of reading a lane of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenIn {
     /// There is room in it that was not before.
@@ -47,7 +47,7 @@ pub struct TakenIn {
     pub waits: bool,
 }
 
-/// What a call waits for.
+/// The result that a call waits for.
 #[derive(Clone, Debug)]
 pub struct Awaited {
     place: usize,
@@ -61,13 +61,13 @@ pub struct Awaited {
 pub struct Ended {
     /// Names it.
     pub ticket: Ticket,
-    /// What its own notifications say.
+    /// The contents of its notifications.
     pub report: Report,
     /// How it ended.
     pub status: Status,
     /// The result, or else the user's value.
     pub value: u64,
-    /// What its reply raises.
+    /// The notification that its reply raises.
     pub note: Option<Notification>,
 }
 
@@ -102,8 +102,8 @@ pub const fn data_of(record: &lane::Status) -> Result<usize, Malformed> {
 }
 
 impl<M, R> Initiator<M, R> {
-    /// Takes an answer in, with so many bytes of data. False, and nothing has happened, where it
-    /// must wait: the depot of its reply is not free.
+    /// Takes an answer, with `len` bytes of data. Returns false if it must wait because the depot
+    /// of its reply is not free; nothing has happened then.
     ///
     /// # Errors
     /// [`Malformed`] where no correct target answers that.
@@ -152,8 +152,8 @@ impl<M, R> Initiator<M, R> {
         Ok(true)
     }
 
-    /// Takes in the answers that are in a lane, and then that so many commands were executed, of
-    /// which all answers were there before.
+    /// Takes the answers that are in a lane, and then the count of executed commands. All answers
+    /// of counted commands must be in the lane already.
     ///
     /// # Errors
     /// [`Malformed`] where no correct target says that.
@@ -242,7 +242,7 @@ impl<M, R> Initiator<M, R> {
         Some(self.end(place, &outstanding))
     }
 
-    /// What is given back, and said, of an operation that has ended.
+    /// Returns the credit of an operation that has ended, and its completion.
     // spec: NOTI-9, DEP-27, DEP-28
     #[inline(always)]
     fn end(&mut self, place: usize, outstanding: &Outstanding) -> Ended {

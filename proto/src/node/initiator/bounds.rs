@@ -8,9 +8,9 @@ use crate::segment::Shape;
 /// How long the records of a connection may be, in bytes, heads included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// What the lane of commands holds; none where they go into frames.
+    /// Bytes that the lane of commands holds; `None` if they go into frames.
     pub requests: Option<usize>,
-    /// What the lane of answers holds.
+    /// Bytes that the lane of answers holds.
     pub responses: usize,
     /// The longest record.
     pub most: usize,
@@ -50,7 +50,7 @@ impl Bounds {
         (longest - RESPONSE_BYTES) as u64
     }
 
-    /// What a put of a batch takes, in lines or in frames.
+    /// The room that a put of a batch takes, in lines or in frames.
     pub(super) fn units(&self, shape: &Shape) -> u64 {
         let longest = self.longest_request(true);
         if self.requests.is_none() {

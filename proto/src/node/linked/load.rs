@@ -30,7 +30,7 @@ pub(super) struct Loading<'a, M: Memory, N> {
     pub(super) step: usize,
 }
 
-/// What of the frames that were begun was sent.
+/// The frames that were sent, of those that were begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// None: there are none, or none may go now.

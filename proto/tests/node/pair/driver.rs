@@ -1,5 +1,5 @@
-//! Two ports that work on each other's memory, with an oracle for each; everything that may happen
-//! does at random moments: commands wait, are served, are told of, notifications are read.
+//! Two ports work on each other's memory, with an oracle for each. All events happen at random
+//! moments: commands wait, are served and reported, notifications are read.
 use super::oracle::{Expected, Lands, Oracle, UnderWay, frees_credit};
 use super::port::{Call, LEN, NOTHING, Port};
 use super::random_op::{RandomOp, RandomOps, STALE, keys};
@@ -39,7 +39,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// With lanes of so many lines, or a link of so many frames.
+    /// A pair with lanes of `room` lines, or a link of `room` frames.
     pub(crate) fn new(seed: u64, is_lane: bool, room: u64, bounds: Bounds) -> Self {
         let mut ports = [0, 1].map(Port::new);
         let side = |own: usize| Side {
@@ -216,7 +216,7 @@ impl Pair {
         }
     }
 
-    /// What this port has posted is served by its peer. False where nothing is, or waits.
+    /// The peer serves the commands of this port. Returns false if there are none, or they wait.
     pub(crate) fn serve(&mut self, own: usize) -> bool {
         let Side { requests, answers, .. } = &mut self.sides[own];
         let served = self.ports[1 - own].serve(requests, answers);

@@ -1,5 +1,5 @@
-//! What operations come to, one after the other in the order in which they were posted: no cutting,
-//! no credit, no channels.
+//! The results of operations, executed one after the other in the order in which they were posted:
+//! no cutting, no credit, no channels.
 use super::port::{BASE, LEN, MEMORY, NOTHING, carried};
 use ayre_proto::alu::{Atomic, Fetched, Width};
 use ayre_proto::deposit::message::Posted;
@@ -15,13 +15,13 @@ pub(crate) struct Expected {
     pub(crate) report: Report,
     pub(crate) status: Status,
     pub(crate) value: u64,
-    /// What lies in its local buffer afterwards, if it has one.
+    /// The contents of its local buffer afterwards, if it has one.
     pub(crate) read: Option<Vec<u8>>,
-    /// What its target's program sees of it.
+    /// The notification at its target.
     pub(crate) note: Option<Notification>,
 }
 
-/// What an operation left behind that is under way.
+/// The effects to come of an operation that is under way.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     pub(crate) expected: Expected,

@@ -19,10 +19,10 @@ use std::collections::VecDeque;
 pub(crate) const MEMORY: usize = 1 << 15;
 pub(crate) const BASE: u64 = 1024;
 pub(crate) const LEN: u64 = 30_000;
-/// What lies where nobody has written.
+/// The byte of unwritten memory.
 pub(crate) const NOTHING: u8 = 0xee;
 
-/// What a port lets its peer reach.
+/// The memory that a port lets its peer reach.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The number of its region.
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) notes: VecDeque<Notification>,
     /// Of the peer's notifications, how many the program has taken or nobody has raised.
     pub(crate) taken: u64,
-    /// What a message has read.
+    /// The bytes that a message has read.
     read: Vec<u8>,
     pub(crate) is_depot_busy: bool,
     pub(crate) has_inlets: bool,
@@ -63,7 +63,7 @@ impl Shared {
     }
 }
 
-/// What becomes of a message follows from its operand.
+/// The result of a message follows from its operand.
 pub(crate) fn carried(posted: &Posted) -> Carried {
     let given = posted.message.operand.rotate_left(7);
     let (status, notifies) = match posted.message.operand % 5 {
@@ -151,7 +151,7 @@ pub(crate) struct Port {
     pub(crate) table: Table,
     pub(crate) shared: Shared,
     pub(crate) target: Target,
-    /// What the peer was told: commands executed, notifications taken.
+    /// The counts that the peer was told: commands executed, notifications taken.
     pub(crate) told: (u64, u64),
     pub(crate) initiator: Initiator<usize, Reply>,
     /// Of gets that no call waits for.
@@ -253,7 +253,7 @@ impl Port {
     }
 }
 
-/// Lanes of so many lines.
+/// Lanes of `lines` lines.
 pub(crate) fn lanes(lines: usize) -> Bounds {
     let room = lines * ayre_proto::limits::LINE_PAYLOAD;
     Bounds { requests: Some(room), responses: room, most: RECORD_MAX, worth: RECORD_MAX }
@@ -271,7 +271,7 @@ pub(crate) struct OneWay {
 }
 
 impl OneWay {
-    /// Over lanes of so many lines.
+    /// A port with lanes of `lines` lines.
     pub(crate) fn new(lines: usize) -> Self {
         let (near, mut far) = (Port::new(0), Port::new(1));
         let key = far.share(near.number, Rights::all());
@@ -314,7 +314,7 @@ impl OneWay {
         posted.map(|(_, ticket, _)| ticket)
     }
 
-    /// Posts a deposit message that brings these bytes, or wants so many.
+    /// Posts a deposit message that brings these bytes, or expects a number of them.
     pub(crate) fn message(
         &mut self,
         operand: u64,
@@ -353,7 +353,7 @@ impl OneWay {
         self.take().expect("an honest target")
     }
 
-    /// What the target's memory holds from an offset of the capability on.
+    /// The target's memory from an offset of the capability on.
     pub(crate) fn there(&self, offset: u64, len: usize) -> &[u8] {
         &self.far.shared.memory[(BASE + offset) as usize..][..len]
     }

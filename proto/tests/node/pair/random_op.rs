@@ -1,4 +1,4 @@
-//! What programs may want of each other: any operation, on keys of every kind.
+//! Random operations that programs may post: of any kind, on keys of every kind.
 use super::port::{BASE, LEN, NOTHING};
 use crate::dice::Dice;
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
@@ -16,7 +16,7 @@ const UNHEARD: usize = 3;
 /// The one that its owner is to revoke.
 pub(crate) const STALE: usize = 4;
 
-/// What a key allows, or the fault that it gives.
+/// The rights of a key, or its fault.
 pub(crate) type Known = (Key, Result<Rights, Fault>);
 
 /// Keys of one peer to a region from its base on: to everything, to less, and to nothing.
@@ -46,7 +46,7 @@ pub(crate) struct RandomOp {
     pub(crate) local: Vec<u8>,
 }
 
-/// What makes ops.
+/// The source of random operations.
 pub(crate) struct RandomOps<'a> {
     pub(crate) dice: &'a mut Dice,
     pub(crate) keys: &'a [Known],

@@ -1,4 +1,4 @@
-//! What no correct peer writes, at either end.
+//! Input that no correct peer writes, at either end.
 use super::port::{Call, NOTHING, OneWay};
 use super::way::{Record, Reply};
 use ayre_proto::command::{COMMAND_BYTES, Request, Response};

@@ -1,4 +1,4 @@
-//! What a pair does in single cases.
+//! Single cases of a pair.
 use super::port::{NOTHING, OneWay, lanes};
 use super::way::{Incoming, Reply};
 use ayre_proto::command::{Request, Words};

@@ -8,7 +8,7 @@ use ayre_proto::node::target::{CommandLane, Exchange};
 use ayre_proto::notify::Notification;
 use std::collections::VecDeque;
 
-/// What lies in a lane or in a frame.
+/// A record in a lane or in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) kind: Kind,
@@ -42,7 +42,7 @@ impl Record {
     }
 }
 
-/// A lane of so many lines, or a link with room for so many frames.
+/// A lane of `room` lines, or a link with room for `room` frames.
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) records: VecDeque<Record>,
@@ -87,7 +87,7 @@ pub(crate) struct Way<'a> {
     pub(crate) bounds: Bounds,
     /// Notifications that the target has said to be taken.
     pub(crate) taken: u64,
-    /// What a put takes its data from.
+    /// The source of a put's data.
     pub(crate) source: &'a [u8],
 }
 
@@ -204,7 +204,7 @@ impl Exchange for Lanes<'_> {
     }
 }
 
-/// A reply that waits for so many bytes, and what it then got.
+/// A reply that expects a number of bytes, and the bytes that it got.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) got: Option<(u64, Vec<u8>)>,
@@ -217,7 +217,7 @@ pub(crate) struct Lands<'a> {
     pub(crate) call: &'a mut [u8],
     /// Memory for gets that no call waits for.
     pub(crate) buffers: &'a mut [Vec<u8>],
-    /// What replies get, in their order.
+    /// The results of replies, in their order.
     pub(crate) replies: &'a mut Vec<(u64, Vec<u8>)>,
     pub(crate) is_depot_busy: bool,
     /// How a reply ends, and what it raises.

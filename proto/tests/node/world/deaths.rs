@@ -7,7 +7,7 @@ use ayre_proto::fault::Fault;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::node::PostError;
 
-/// Who dies.
+/// The node that dies.
 const LOST: usize = 0;
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Who was lost is started anew, and connected again.
+    /// The lost node is started anew, and connected again.
     fn come_back(&mut self) {
         let nodes = self.members.len();
         self.members[LOST] = Member::new(nodes, self.members[LOST].age + 1);
@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-/// What has become of worlds in which a node falls silent.
+/// Runs a world in which a node falls silent.
 fn lose_one(seed: u64, share: u64) -> usize {
     let mut dice = Dice(seed);
     let nodes = dice.between(2, 4) as usize;

@@ -1,12 +1,12 @@
 //! Whole nodes that work on each other's memory over a network that errs, in virtual time, on one
 //! thread.
 //!
-//! Every two nodes have a connection: a link over the network, or lanes where they are on one host.
+//! Every two nodes have a connection: a link over the network, or lanes if they are on one host.
 //! Programs put, get, update, notify, deposit, post in batches, send messages and enqueue records
-//! at random moments, and look after their nodes when they like; the network loses, repeats,
-//! delays, reorders and damages datagrams, and has paths that take none that are long; links are
-//! reset; nodes die, and are started anew. All that comes of it is held against an oracle for each
-//! direction, which knows of none of this. One seed decides everything.
+//! at random moments, and run their nodes at random moments. The network loses, repeats, delays,
+//! reorders and damages datagrams, and has paths that take no long ones. Links are reset; nodes
+//! die, and are started anew. All results are compared with an oracle for each direction, which
+//! knows of none of these faults. One seed decides everything.
 mod deaths;
 mod hostile;
 pub(crate) mod program;
@@ -28,7 +28,7 @@ use wire::{LEAST, LINES, LONGEST, MICROSECOND, MILLISECOND, Net, PATHS, Store, S
 /// The name of each queue.
 const NAME: u64 = 7;
 
-/// What worlds have come to, to show that nothing was left out.
+/// The coverage of worlds, to show that nothing was left out.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     ended: usize,
@@ -89,7 +89,7 @@ impl World {
         Self::with(nodes, share, dice)
     }
 
-    /// With so many nodes, of which each two are on one host with this chance.
+    /// A world of `nodes` nodes, of which each two are on one host with this chance.
     fn with(nodes: usize, share: u64, mut dice: Dice) -> Self {
         let members = (0..nodes).map(|_| Member::new(nodes, 1)).collect();
         let plans = [(); PATHS].map(|()| plan(&mut dice, false));
@@ -252,7 +252,7 @@ impl World {
         self.check(own, peer);
     }
 
-    /// What has come from a peer's program is taken.
+    /// Takes the input of a peer's program.
     fn receive(&mut self, own: usize, peer: usize) {
         while let Some(message) = self.with_node(own, |node, host| node.receive(id(peer), host)) {
             let executed = self.members[own].node.peer(id(peer)).expect("connected");
@@ -433,7 +433,7 @@ fn operations_over_a_faulty_network_equal_sequential_execution() {
     assert!(ended as u64 > 100 * seeds(60) && rare.iter().all(|count| *count > seeds(60)));
 }
 
-/// What happens follows from the seed alone.
+/// All events follow from the seed alone.
 #[test]
 fn a_seed_brings_the_same_world_back() {
     for seed in [3, 17] {

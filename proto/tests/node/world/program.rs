@@ -12,7 +12,7 @@ use ayre_proto::notify::Notification;
 use ayre_proto::units::{Extent, PeerId};
 use std::collections::VecDeque;
 
-/// What a program is told.
+/// An event at a program.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
     Ended(PeerId, Ended),
@@ -24,11 +24,11 @@ pub(crate) enum Told {
 pub(crate) struct Program {
     /// By the number of who may reach it, which is that of its region.
     pub(crate) shared: Vec<Shared>,
-    /// Whose message was carried out last.
+    /// The sender of the message that was executed last.
     last: usize,
     /// Local ends of operations.
     pub(crate) buffers: Vec<Vec<u8>>,
-    /// What replies have got, if they have.
+    /// The results of replies that have one.
     pub(crate) replies: Vec<Option<(u64, Vec<u8>)>>,
     pub(crate) are_replies_held_up: bool,
     pub(crate) told: VecDeque<Told>,

@@ -1,4 +1,4 @@
-//! What the program of one node does at another one, and what is expected of it.
+//! The operations of one node's program at another node, and their expected results.
 use super::program::Program;
 use super::wire::LINES;
 use crate::dice::Dice;
@@ -79,8 +79,8 @@ impl Traffic {
         }
     }
 
-    /// Whether a refusal of so many operations has a reason. How full frames and lanes are, only
-    /// the node knows.
+    /// Checks that a refusal of `count` operations has a reason. Only the node knows how full
+    /// frames and lanes are.
     fn refuse(&mut self, error: PostError, count: usize) {
         let reasons = match error {
             PostError::Refused(Refused::TooManyOutstanding) => {
@@ -306,7 +306,7 @@ impl Traffic {
     }
 }
 
-/// What an operation raises at its initiator, by the tables of spec/30.
+/// The notifications of an operation at its initiator, by the tables of spec/30.
 fn own_notes(ended: &Ended, source: PeerId) -> impl Iterator<Item = Notification> {
     use Operation::{Atomic, FetchAtomic, Get};
     let Ended { report, status, value, .. } = *ended;

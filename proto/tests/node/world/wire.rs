@@ -54,7 +54,7 @@ impl Item for Datagram {
     }
 }
 
-/// What one port stores for another one of the same host.
+/// An entry that one port stores for another one of the same host.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     Record(LaneName, Entry),
@@ -84,7 +84,7 @@ pub(crate) struct Net {
     pub(crate) stores: VecDeque<Store>,
     pub(crate) stored: u64,
     pub(crate) dice: Dice,
-    /// What was sent, where that is kept.
+    /// The datagrams that were sent, if they are kept.
     pub(crate) kept: Option<Vec<Datagram>>,
     /// A node that nobody reaches, and which reaches nobody.
     pub(crate) lost: Option<usize>,

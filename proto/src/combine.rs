@@ -1,5 +1,5 @@
 //! Operations and number types: the one table of them, under atomics on words ([`crate::alu`]),
-//! updates of endpoints' windows ([`crate::rma`]) and collectives.
+//! updates of endpoints' memory regions ([`crate::rma`]) and collectives.
 //!
 //! `Combine::of` says how an operation combines two numbers; [`Combine::apply`] does it to the
 //! numbers of a memory. There they lie one behind the other, little-endian, and need not be

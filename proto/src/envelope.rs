@@ -134,7 +134,7 @@ const PART: u32 = 5;
 const PART_HERE: u32 = 6;
 const DONE: u32 = 7;
 const REFUSED: u32 = 8;
-// 9 to 13 touch windows.
+// 9 to 13 are RMA operations.
 const AHEAD: u32 = 14;
 
 const CODE_MASK: u32 = 0xf;

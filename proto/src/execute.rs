@@ -39,7 +39,7 @@ impl Action {
         }
     }
 
-    /// Rights on the target's memory; none for a notification put, which touches no memory.
+    /// Rights on the target's memory; none for a notification put, which accesses no memory.
     #[inline(always)]
     pub const fn rights(&self) -> Rights {
         match self {
@@ -191,8 +191,8 @@ pub trait Effects {
 // spec: POST-7, NOTI-5
 #[inline(always)]
 pub fn execute(command: &Command, extent: Extent, initiator: PeerId, fx: &mut impl Effects) {
-    let touches = !matches!(command.action, Action::Notify);
-    debug_assert!(!touches || extent.len() == command.claim.len, "the extent is the claim's");
+    let accesses = !matches!(command.action, Action::Notify);
+    debug_assert!(!accesses || extent.len() == command.claim.len, "the extent is the claim's");
     debug_assert!(command.check().is_ok(), "a command is performed when it was checked");
     match command.action {
         Action::Put => fx.deposit(extent),
@@ -212,5 +212,5 @@ pub fn execute(command: &Command, extent: Extent, initiator: PeerId, fx: &mut im
     }
 }
 
-/// The extent of a command that touches no memory.
+/// The extent of a command that accesses no memory.
 pub const NOWHERE: Extent = Extent::new(0, 0, 0);

@@ -17,14 +17,14 @@
 //! | [`combine`] | operations and number types, as pure functions | spec/46 |
 //! | [`alu`] | atomic operations on words, in terms of these | spec/10 |
 //! | [`command`] | commands and responses of mediated connections | spec/90 |
-//! | [`xlate`] | claim to memory: translation, rights, revocation; windows | spec/20, 46 |
+//! | [`xlate`] | claim to memory: translation, rights, revocation; memory regions | spec/20, 46 |
 //! | [`execute`] | what a valid command does, through [`execute::Effects`] | spec/10 |
 //! | [`segment`] | cutting strided and long transfers | spec/10 |
 //! | [`pending`] | what an initiator still waits for | spec/60 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
 //! | [`matching`] | which matched message goes into which receive | spec/45 |
 //! | [`envelope`], [`rma`] | what endpoints tell each other | spec/46 |
-//! | [`endpoint`] | messages to receives, and windows: all that an endpoint decides | spec/46 |
+//! | [`endpoint`] | messages to receives, RMA: all that an endpoint decides | spec/46 |
 //! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |

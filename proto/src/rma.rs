@@ -1,4 +1,4 @@
-//! How endpoints touch each other's windows: more records of the message lane between two of them.
+//! The formats of RMA operations: further records of the message lane between two endpoints.
 //!
 //! ```text
 //! tag of the record   bit 0..3  what it is   bit 5  with data   bit 6  tells what was there
@@ -40,7 +40,7 @@ pub struct Calculation {
 pub enum RmaRecord {
     /// The last bytes of a write, or all of them; they follow.
     WriteHere {
-        /// Of the window.
+        /// The memory region.
         key: u64,
         /// Where the write begins.
         address: u64,
@@ -53,7 +53,7 @@ pub enum RmaRecord {
     },
     /// Bytes of a write, in the ring; more will come.
     WritePart {
-        /// Of the window.
+        /// The memory region.
         key: u64,
         /// Where the write begins.
         address: u64,
@@ -68,7 +68,7 @@ pub enum RmaRecord {
     },
     /// Bytes of a write that follow; more will come.
     WritePartHere {
-        /// Of the window.
+        /// The memory region.
         key: u64,
         /// Where the write begins.
         address: u64,
@@ -79,7 +79,7 @@ pub enum RmaRecord {
     },
     /// A read, whose bytes are answered as parts.
     Read {
-        /// Of the window.
+        /// The memory region.
         key: u64,
         /// Where it begins.
         address: u64,
@@ -90,7 +90,7 @@ pub enum RmaRecord {
     },
     /// An update; its operands follow, then its comparands.
     Update {
-        /// Of the window.
+        /// The memory region.
         key: u64,
         /// Where its first number is.
         address: u64,
@@ -182,7 +182,7 @@ impl RmaRecord {
     // spec: ENV-1
     pub const fn encode(&self) -> (u32, [u64; RMA_WORDS], usize) {
         let (tag, head, words) = self.lay_out();
-        debug_assert!(Self::is_one(tag), "what touches a window is known by its tag");
+        debug_assert!(Self::is_one(tag), "an RMA record is known by its tag");
         debug_assert!(
             !matches!(Self::parse(tag, head, words * 8), Ok((_, all)) if all != words),
             "the other side reads as many words as are said"
@@ -226,7 +226,7 @@ impl RmaRecord {
         let [key, address, c, d, e, f] = head;
         let data = if tag & WITH_DATA != 0 { Some(e) } else { None };
         let (_, _, words) = optional(data);
-        let (touch, words, bits) = match tag & CODE_MASK {
+        let (record, words, bits) = match tag & CODE_MASK {
             WRITE_HERE => {
                 (Self::WriteHere { key, address, id: c, before: d, data }, words, WITH_DATA)
             }
@@ -247,7 +247,7 @@ impl RmaRecord {
         };
         let is_known = tag & !(CODE_MASK | bits) == 0;
         match len.checked_sub(words * 8) {
-            Some(bytes) if is_known && touch.is_sound(bytes) => Ok((touch, words)),
+            Some(bytes) if is_known && record.is_sound(bytes) => Ok((record, words)),
             _ => Err(Malformed),
         }
     }

@@ -39,9 +39,9 @@ pub struct Claim {
 /// [`crate::xlate::memory_regions::MemoryRegions`] accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RmaClaim {
-    /// The window's key.
+    /// The memory region's key.
     pub key: u64,
-    /// First byte, as the window's owner calls it.
+    /// First byte, by the address that its owner gave it.
     pub address: u64,
     /// Number of bytes.
     pub len: u64,
@@ -88,9 +88,9 @@ bitflags::bitflags! {
     // spec: CAP-1
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Rights: u8 {
-        /// Get; read a window, and have updates tell what was there.
+        /// Get; read a memory region, and fetch by updates.
         const READ = 1;
-        /// Put, immediate put; write and update a window.
+        /// Put, immediate put; write and update a memory region.
         const WRITE = 2;
         /// Atomic operations on a region.
         const ATOMIC = 4;

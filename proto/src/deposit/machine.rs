@@ -117,9 +117,9 @@ impl Outcome {
     fn check(&self, message: &DepositMessage, inlet: &Inlet) {
         if let Some(Transfer { kind, offset, mask }) = self.transfer {
             let end = offset.checked_add(message.len.into());
-            debug_assert!(end.is_some_and(|end| end <= inlet.len), "memory beyond is not touched");
+            debug_assert!(end.is_some_and(|end| end <= inlet.len), "memory beyond is not accessed");
             let right = if kind == Kind::Write { Rights::WRITE } else { Rights::READ };
-            debug_assert!(inlet.rights.contains(right), "memory is touched by right only");
+            debug_assert!(inlet.rights.contains(right), "memory is accessed by right only");
             debug_assert!(mask.suits(message.len.into()), "a mask leaves out whole words");
         }
         if cfg!(debug_assertions) {

@@ -25,7 +25,7 @@
 //! | `lead` | changes of view, by the root or by who takes over |
 //! | `follow` | the same at all others, and who leads |
 //! | `message` | what members tell each other |
-//! | `guest` | outsiders |
+//! | `outsider` | outsiders |
 mod follow;
 mod lead;
 mod log;

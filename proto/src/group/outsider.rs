@@ -15,7 +15,7 @@ pub enum Answer {
 }
 
 /// An outsider. It has one message under way at a time, so they keep their order. If its door dies,
-/// whether the message under way was ordered is not known; another door is another guest.
+/// whether the message under way was ordered is not known; at another door it is another outsider.
 // spec: GRP-11
 #[derive(Debug)]
 pub struct Outsider {

@@ -67,7 +67,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     }
 
     /// A peer of this host.
-    pub(super) fn beside(number: PeerId, lines: &Lines) -> Self {
+    pub(super) fn of_same_host(number: PeerId, lines: &Lines) -> Self {
         Self::new(number, lines, Way::SameHost(Box::new(SameHost::new(lines))))
     }
 

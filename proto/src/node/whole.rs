@@ -95,7 +95,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// A connection begins with a peer of this host, by these lanes.
     pub fn join(&mut self, peer: PeerId, lines: &Lines) {
         assert!(lines.ring == 0, "a ring of one host is memory that both have");
-        self.add(peer, Peer::beside(peer, lines));
+        self.add(peer, Peer::of_same_host(peer, lines));
     }
 
     fn add(&mut self, number: PeerId, peer: Peer<M, P>) {

@@ -8,7 +8,7 @@ use crate::units::{Rights, RmaClaim};
 /// Memory regions that are open at a time in a set.
 // spec: ENV-21
 pub const MEMORY_REGIONS_MAX: usize = 1 << 16;
-/// Spans of a window.
+/// Spans of a memory region.
 // spec: ENV-21
 pub const MEMORY_REGION_SPANS_MAX: usize = 16;
 
@@ -23,12 +23,12 @@ pub struct Exposure {
     pub rights: Rights,
 }
 
-/// A window was not opened.
+/// A memory region was not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExposeError {
     /// There is one of this key.
     KeyTaken,
-    /// As many windows are open as may, [`MEMORY_REGIONS_MAX`].
+    /// The set is full, [`MEMORY_REGIONS_MAX`].
     TooMany,
     /// It has more than [`MEMORY_REGION_SPANS_MAX`] spans.
     TooManySpans,
@@ -36,7 +36,7 @@ pub enum ExposeError {
     TooLong,
 }
 
-/// A set of windows, each with what its executor has behind it.
+/// A set of memory regions, each with its executor's memory.
 #[derive(Debug)]
 pub struct MemoryRegions<M> {
     open: Keyed<(Exposure, M)>,
@@ -49,7 +49,7 @@ impl<M> Default for MemoryRegions<M> {
 }
 
 impl<M> MemoryRegions<M> {
-    /// Opens a window.
+    /// Opens a memory region.
     ///
     /// # Errors
     /// [`ExposeError`], as it says.
@@ -63,12 +63,12 @@ impl<M> MemoryRegions<M> {
             return Err(ExposeError::TooMany);
         }
         let before = self.open.insert(key, (seen, memory));
-        assert!(before.is_none(), "a window that is open keeps its key");
+        assert!(before.is_none(), "an open memory region keeps its key");
         Ok(())
     }
 
-    /// Closes a window: what lay behind it, if there is one of this key. The caller fences what is
-    /// under way.
+    /// Closes the memory region of this key, if there is one, and returns its memory. The caller
+    /// fences operations under way.
     // spec: ENV-22
     pub fn withdraw(&mut self, key: u64) -> Option<M> {
         let open = self.open.len();
@@ -77,7 +77,10 @@ impl<M> MemoryRegions<M> {
         withdrawn.map(|(_, memory)| memory)
     }
 
-    /// Checks a claim: the memory that it is about, and where in that it begins.
+    /// Checks a claim. Returns the memory, and the offset of the claim in it.
+    ///
+    /// # Errors
+    /// The fault of the operation: unknown key, missing rights, or out of bounds.
     // spec: ENV-23
     #[inline]
     pub fn translate(&self, claim: &RmaClaim) -> Result<(&M, u64), Fault> {
@@ -85,7 +88,10 @@ impl<M> MemoryRegions<M> {
         permits(seen.rights, claim.rights)?;
         let at = claim.address.checked_sub(seen.base).ok_or(Fault::Bounds)?;
         contains(seen.len, at, claim.len)?;
-        debug_assert!(at + claim.len <= u64::MAX - seen.base, "a window does not wrap around");
+        debug_assert!(
+            at + claim.len <= u64::MAX - seen.base,
+            "a memory region does not wrap around"
+        );
         Ok((memory, at))
     }
 }
@@ -94,9 +100,9 @@ impl core::fmt::Display for ExposeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::KeyTaken => "the key is taken",
-            Self::TooMany => "too many windows",
+            Self::TooMany => "too many memory regions",
             Self::TooManySpans => "too many spans",
-            Self::TooLong => "the window wraps around the end of the addresses",
+            Self::TooLong => "the memory region wraps around the end of the addresses",
         })
     }
 }

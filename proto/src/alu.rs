@@ -55,7 +55,7 @@ pub enum AtomicOp {
 /// A row of the table of operations.
 struct Row {
     op: AtomicOp,
-    /// How the comparand must stand to the word for it to change.
+    /// The condition on the comparand and the word.
     condition: Option<Comparison>,
     /// How it computes the new word.
     combine: Combine,

@@ -94,7 +94,7 @@ const _: () = {
     }
 };
 
-/// How a comparand must stand to what is in memory.
+/// The condition on a comparand and the number in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// Equal to it.
@@ -151,7 +151,7 @@ pub enum Combine {
     Read,
     /// The operand.
     Write,
-    /// The operand, if a comparand stands so to what is in memory, which else stays.
+    /// Stores the operand if this condition holds for the comparand and the number in memory.
     CompareSwap(Comparison),
     /// The operand's bits where the comparand's are 1; those in memory elsewhere.
     MaskedSwap,
@@ -359,7 +359,7 @@ pub(crate) trait Element: Copy {
     fn product(self, other: Self) -> Self;
     fn truth(self) -> bool;
     fn of_truth(truth: bool) -> Self;
-    /// Of integers only: others stay.
+    /// For integers only: other numbers stay.
     fn bits(self, _other: Self, _what: impl Fn(u64, u64) -> u64) -> Self {
         self
     }

@@ -117,7 +117,7 @@ fn parse_atomic(first: u64, operand: u64, compare: u64) -> Result<Atomic, Fault>
 pub struct Response {
     /// Low half of the number of the command it answers.
     pub number: u32,
-    /// How the command ended.
+    /// The status of the command.
     pub status: Status,
     /// A get's cookie, or a fetching atomic's value.
     pub value: u64,

@@ -29,8 +29,8 @@ pub const SHORT_WORDS: usize = 2;
 
 /// Bytes of the longest message in the ring; longer ones wait for their receive.
 pub const LONG_MAX: usize = 64 << 10;
-/// The same for a message to an endpoint of the same host, where to ask takes no time and what
-/// waits can be copied once.
+/// Bytes of the longest message in the ring to an endpoint of the same host. There, asking takes no
+/// time, and a waiting message can be copied once.
 pub const LONG_MAX_HERE: usize = 16 << 10;
 
 /// Messages of up to this number of bytes are sent before their receive is known, at any time. So
@@ -51,25 +51,25 @@ pub struct Envelope {
 pub enum Record {
     /// A message, whose bytes follow.
     Short {
-        /// Of the message.
+        /// The envelope of the message.
         envelope: Envelope,
         /// The name of the operation that waits for the end.
         answer: Option<u64>,
     },
     /// A message in the ring.
     Long {
-        /// Of the message.
+        /// The envelope of the message.
         envelope: Envelope,
         /// The name of the operation that waits for the end.
         answer: Option<u64>,
         /// Bytes.
         len: u64,
-        /// Where it begins in the ring.
+        /// Its position in the ring.
         place: u64,
     },
     /// A message that waits for its receive.
     Rts {
-        /// Of the message.
+        /// The envelope of the message.
         envelope: Envelope,
         /// The sender's name of it.
         id: u64,
@@ -77,7 +77,7 @@ pub enum Record {
         answered: bool,
         /// Bytes.
         len: u64,
-        /// Where they begin in the sender's memory; 0 where they are not to be read there.
+        /// Its address in the sender's memory; 0 if it is not to be read there.
         address: u64,
     },
     /// An asked message is wanted.
@@ -95,7 +95,7 @@ pub enum Record {
         to: u64,
         /// Bytes.
         len: u64,
-        /// Where it begins in the ring.
+        /// Its position in the ring.
         place: u64,
     },
     /// The next part of a wanted message, whose bytes follow.

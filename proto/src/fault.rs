@@ -1,6 +1,7 @@
 //! The faults of operations, each with a code that travels.
 
-/// Why an operation failed. A fault is a completion with this status; it harms nobody else.
+/// The reason why an operation failed. A fault is a completion with this status; it harms nobody
+/// else.
 // spec: ERR-1
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -115,14 +116,14 @@ impl core::fmt::Debug for Fault {
 
 impl core::error::Error for Fault {}
 
-/// How an operation ended: what the status field of a notification says.
+/// The outcome of an operation, as in the status field of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It did what it says.
+    /// The operation succeeded.
     Ok,
     /// A compare-swap or FCAA whose condition did not hold: nothing was written. Not a fault.
     Declined,
-    /// It failed; nothing was written unless the operation was cut and an earlier piece landed.
+    /// The operation failed; nothing was written unless it was cut and an earlier piece landed.
     Fault(Fault),
 }
 

@@ -37,8 +37,8 @@ pub enum Kind {
     Command = 3,
     /// An answer to a command.
     Response = 4,
-    /// A record of a remote queue; its length stands in the tag, and in the length as far as it
-    /// fits.
+    /// A record of a remote queue; its length stands in the tag, and in the length field as far as
+    /// it fits.
     Record = 5,
     /// A short message on a mediated connection: its first word says how many commands precede it.
     GatedMessage = 6,
@@ -332,7 +332,8 @@ impl Receiver {
         }
     }
 
-    /// The same of a record that takes several lines, as many as any lane has at most.
+    /// Length and tag of the record that begins with this status word, if it takes several lines,
+    /// up to the most of any lane.
     #[inline(always)]
     pub const fn long(&self, word: u64, kind: Kind) -> Option<(usize, u32)> {
         let expected = self.sequence() as u32 | (kind as u32) << 16;

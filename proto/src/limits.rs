@@ -26,14 +26,14 @@ pub const NOTES_UNREAD_MAX: u64 = 64;
 pub const NOTIFICATIONS_MAX: usize = 1024;
 /// Operations of one batch.
 pub const BATCH_MAX: usize = 64;
-/// Nanoseconds of the longest round trip that is believed: half of what a frame's 32-bit stamp
-/// tells apart, 2.1 s. The other half are those of an echo that came before its stamp.
+/// Nanoseconds of the longest round trip that is believed: half of the range of a frame's 32-bit
+/// stamp, 2.1 s. The other half means an echo that came before its stamp.
 pub const ROUND_TRIP_MAX: u64 = (1 << 31) - 1;
 /// Receives that may wait in a matcher: numbers of 32 bits allow this for twice as many buckets. A
 /// matcher's owner may have memory for fewer.
 // spec: LIM-1
 pub const RECEIVES_MAX: u32 = 1 << 30;
-/// Unexpected messages of a matcher, for the same reason.
+/// Unexpected messages of a matcher; the bound has the reason of [`RECEIVES_MAX`].
 pub const UNEXPECTED_MAX: u32 = 1 << 30;
 /// Masks of receives that a matcher finds at once: MPI libraries have four, and one or two for
 /// messages of their own.

@@ -17,11 +17,12 @@ bitflags::bitflags! {
     /// Which notifications an operation raises. Classes that do not apply to it are ignored.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Classes: u8 {
-        /// At the initiator: the operation has ended there, its local buffer may be reused.
+        /// At the initiator: the operation has ended there, and its local buffer may be reused.
         const REQUESTER = 1;
-        /// Where the data lands: at the target of a put, at the initiator of a get or atomic.
+        /// At the end where the data lands: the target of a put, or the initiator of a get or
+        /// atomic.
         const COMPLETER = 2;
-        /// Where data was read: at the target of a get or atomic.
+        /// At the end where data was read: the target of a get or atomic.
         const RESPONDER = 4;
     }
 }
@@ -101,7 +102,7 @@ pub struct Notification {
     pub source: PeerId,
     /// Exactly one class.
     pub class: Classes,
-    /// How the operation ended.
+    /// The status of the operation.
     pub status: Status,
     /// The kind of the operation.
     pub operation: Operation,

@@ -78,7 +78,7 @@ impl Pending {
         self.len < PENDING_MAX
     }
 
-    /// How many more operations may begin.
+    /// The number of further operations that may begin.
     pub const fn room(&self) -> usize {
         PENDING_MAX - self.len
     }

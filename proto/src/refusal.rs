@@ -1,4 +1,4 @@
-//! Why a connection was refused: what the one that refuses tells the other one.
+//! The reason why a connection was refused, as it is told to the other side.
 //!
 //! It travels as two words, in the Refuse packet of a control channel and in the refusal of an
 //! open. So both ends can report the reason to a person.
@@ -28,7 +28,8 @@ pub enum Refusal {
     PathMtu(u32),
     /// The caller does not hold the refusing side's key.
     Key,
-    /// Of one of the two the system refuses memory that cannot shrink, and not of the other one.
+    /// The system refuses memory that cannot shrink to one of the two sides, and not to the other
+    /// one.
     Memory,
 }
 

@@ -1,7 +1,7 @@
 //! A ring of bytes: where the pieces lie that its writer copies in and its reader copies out.
 //!
-//! Both count bytes from the beginning of time, so that a position tells its place, which is itself
-//! modulo the ring's length, and its turn.
+//! Both count bytes from the beginning of time. A position tells its place, which is itself modulo
+//! the ring's length, and its turn.
 //!
 //! The system provides the memory of a ring page by page, when it is accessed. So the writer uses
 //! only a part of the ring, from its beginning on, which is narrow at first and doubles. A piece
@@ -31,13 +31,13 @@ pub struct Writer {
     /// Bytes that are used at first, and now; none before the first piece.
     least: u64,
     used: u64,
-    /// Where the last piece has ended.
+    /// The end of the last piece.
     written: u64,
-    /// By the reader, as far as is known.
+    /// Bytes taken by the reader, as far as is known.
     taken: u64,
     /// A piece that ends before has room, whatever else there is to be known.
     limit: u64,
-    /// It has begun anew since it uses so much.
+    /// Whether the writer has begun anew since it uses this much.
     has_turned: bool,
 }
 
@@ -46,7 +46,7 @@ impl Writer {
     /// first.
     ///
     /// # Panics
-    /// Where the length is no power of two.
+    /// If the length is no power of two.
     pub const fn new(len: u64, least: u64) -> Self {
         assert!(len.is_power_of_two(), "places are positions modulo the length");
         let least = if least < len { least } else { len };
@@ -72,7 +72,7 @@ impl Writer {
         self.len
     }
 
-    /// Where in the ring a position lies.
+    /// The place of a position in the ring.
     pub const fn place(&self, at: u64) -> u64 {
         at & (self.len - 1)
     }
@@ -177,7 +177,7 @@ impl Reader {
         self.taken
     }
 
-    /// Where in the ring a position lies.
+    /// The place of a position in the ring.
     pub const fn place(&self, at: u64) -> u64 {
         at & (self.len - 1)
     }
@@ -206,7 +206,7 @@ impl Reader {
         if is_in_ring { Ok(()) } else { Err(Malformed) }
     }
 
-    /// A piece that there can be was copied out: what the writer is to be told.
+    /// A checked piece was copied out; returns the count to report to the writer.
     // spec: ENV-13
     #[inline(always)]
     pub const fn take(&mut self, at: u64, bytes: usize) -> u64 {

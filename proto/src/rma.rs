@@ -29,9 +29,9 @@ pub struct Calculation {
     pub op: Combine,
     /// The type of the numbers.
     pub number: Number,
-    /// How many.
+    /// The number of numbers.
     pub count: u16,
-    /// Whether it tells what was there before.
+    /// Whether the former numbers are given back.
     pub fetches: bool,
 }
 
@@ -42,7 +42,7 @@ pub enum RmaRecord {
     WriteHere {
         /// The memory region.
         key: u64,
-        /// Where the write begins.
+        /// The address of the write's first byte.
         address: u64,
         /// The initiator's name of it.
         id: u64,
@@ -55,7 +55,7 @@ pub enum RmaRecord {
     WritePart {
         /// The memory region.
         key: u64,
-        /// Where the write begins.
+        /// The address of the write's first byte.
         address: u64,
         /// Bytes of the whole write.
         len: u64,
@@ -63,25 +63,25 @@ pub enum RmaRecord {
         before: u64,
         /// Bytes of the part.
         count: u64,
-        /// Where it begins in the ring.
+        /// The position of the bytes in the ring.
         place: u64,
     },
     /// Bytes of a write that follow; more will come.
     WritePartHere {
         /// The memory region.
         key: u64,
-        /// Where the write begins.
+        /// The address of the write's first byte.
         address: u64,
         /// Bytes of the whole write.
         len: u64,
         /// Bytes of it that went before.
         before: u64,
     },
-    /// A read, whose bytes are answered as parts.
+    /// A read, answered by fragments.
     Read {
         /// The memory region.
         key: u64,
-        /// Where it begins.
+        /// The address of its first byte.
         address: u64,
         /// The initiator's name of it.
         id: u64,
@@ -92,7 +92,7 @@ pub enum RmaRecord {
     Update {
         /// The memory region.
         key: u64,
-        /// Where its first number is.
+        /// The address of its first number.
         address: u64,
         /// The initiator's name of it.
         id: u64,

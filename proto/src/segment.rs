@@ -9,7 +9,7 @@ pub struct Shape {
     pub rows: u64,
     /// Bytes from the start of a row to the start of the next in the initiator's buffer.
     pub local_stride: u64,
-    /// The same in the target's range.
+    /// Distance of rows in the target's range.
     pub remote_stride: u64,
 }
 
@@ -61,7 +61,7 @@ impl Shape {
             || row < self.rows && within <= self.row_len && len <= self.row_len - within
     }
 
-    /// How many pieces [`Shape::pieces`] gives.
+    /// The number of pieces that [`Shape::pieces`] gives.
     pub const fn count(&self, limit: u64) -> u64 {
         if self.rows == 0 || self.row_len == 0 {
             return 1;

@@ -5,9 +5,9 @@
 //! [`memory_regions`], or to an inlet of a depot in [`crate::deposit`]. They differ in how the
 //! memory is found.
 //!
-//! For regions there is one table per port. An entry says who holds the capability, what it may
-//! do, and which part of which region it covers; its generation tells live keys from revoked ones.
-//! The owner is compared on every access, as in EXTOLL's shared-context tables.
+//! For regions there is one table per port. An entry gives the holder of the capability, its
+//! rights, and the range that it covers; its generation tells live keys from revoked ones. The
+//! owner is compared on every access, as in EXTOLL's shared-context tables.
 use crate::fault::Fault;
 use crate::units::{Claim, Extent, Key, PeerId, Rights};
 use alloc::boxed::Box;
@@ -21,8 +21,8 @@ pub const fn permits(given: Rights, needed: Rights) -> Result<(), Fault> {
     if given.contains(needed) { Ok(()) } else { Err(Fault::Rights) }
 }
 
-/// Whether a range lies in what is exposed, which has `all` bytes; a range without any may begin
-/// behind the last one.
+/// Checks that a range lies in exposed memory of `all` bytes; an empty range may begin behind the
+/// last one.
 // spec: CAP-5, DEP-14, ENV-23
 #[inline(always)]
 pub const fn contains(all: u64, offset: u64, len: u64) -> Result<(), Fault> {
@@ -124,7 +124,7 @@ impl Table {
         Ok(entry.generation)
     }
 
-    /// Keys that are alive and whose cover is wanted, with their holders.
+    /// Live keys with a wanted cover, and their holders.
     pub fn live(&self, wanted: impl Fn(&Cover) -> bool) -> impl Iterator<Item = (Key, PeerId)> {
         self.entries.iter().enumerate().filter_map(move |(slot, entry)| {
             let cover = entry.cover.as_ref()?;

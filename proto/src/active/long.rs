@@ -27,7 +27,7 @@ pub const UNASKED_MAX: usize = 1 << 16;
 pub const LANDING_MIN: u64 = 1 << 12;
 /// Bytes of the largest landing.
 const LANDING_MAX: u64 = 1 << 24;
-/// A piece, and what is taken before the sender is told, at most: the part of a landing.
+/// A piece, and the bytes taken without a report, are at most this part of the landing.
 const PART: u64 = 4;
 
 /// Whether a landing may have this number of bytes.
@@ -36,7 +36,7 @@ pub const fn is_landing(bytes: u64) -> bool {
     bytes.is_power_of_two() && bytes >= LANDING_MIN && bytes <= LANDING_MAX
 }
 
-/// Where a piece lies.
+/// The place of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First byte in the landing.

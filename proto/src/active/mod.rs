@@ -17,7 +17,8 @@ pub const ARGUMENTS_MAX: usize = 8;
 /// Bytes of the longest payload.
 // spec: AM-5
 pub const LONGEST: usize = 1 << 26;
-/// Ids that have no name and are no record's: chosen by programs, the same everywhere.
+/// Static ids of handlers: chosen by programs, the same everywhere. They come from no name, and no
+/// record uses them.
 // spec: AM-1
 pub const STATIC_IDS: core::ops::RangeInclusive<u32> = 32..=255;
 

@@ -3,7 +3,7 @@ use super::{ARGUMENTS_MAX, NAME_MAX, STATIC_IDS};
 use crate::lane::Malformed;
 use arrayvec::ArrayVec;
 
-/// Why a message was dropped.
+/// The reason why a message was dropped.
 // spec: AM-7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -35,7 +35,7 @@ pub enum Record<'a> {
         id: u32,
         /// Bytes of the payload.
         total: u64,
-        /// Of these in the first piece.
+        /// Bytes of the first piece.
         piece: u64,
         /// The arguments, in bytes.
         arguments: &'a [u8],
@@ -60,7 +60,7 @@ pub enum Record<'a> {
         id: u32,
         /// Bytes of the payload.
         total: u64,
-        /// Where it begins, as its sender counts.
+        /// Its address in the sender's memory.
         address: u64,
         /// The arguments, in bytes.
         arguments: &'a [u8],
@@ -74,11 +74,12 @@ pub enum Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Pulled {
-    /// It cannot read there: this one is to come by the landing, and so are all later ones.
+    /// The receiver cannot read there: this message is to come by the landing, and so are all later
+    /// ones.
     Never = 0,
-    /// It was read, whole, or is not wanted.
+    /// The message was read, whole, or is not wanted.
     Whole = 1,
-    /// This one is to come by the landing.
+    /// This message is to come by the landing.
     NotNow = 2,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Record<'a> {
     /// Its tag and its bytes.
     ///
     /// # Panics
-    /// Where a name or arguments are longer than the limits.
+    /// If a name or arguments are longer than the limits.
     // spec: AM-15
     pub fn encode(&self) -> (u32, Bytes) {
         let (tag, words, rest): (_, [u64; 3], &[u8]) = match *self {

@@ -1,4 +1,4 @@
-//! Where the brackets of a sum are.
+//! The brackets of a sum.
 //!
 //! ```text
 //!   6 members      ((0 1) (2 3)) (4 5)
@@ -9,8 +9,8 @@
 //! the same way. A member that combines in the order of the members keeps the parts that wait for
 //! their other half on a stack.
 
-/// How often the two topmost parts are combined once this member's is on top of the stack: at the
-/// last one there is one part left.
+/// The number of times that the two topmost parts are combined once this member's part is on top of
+/// the stack. After the last member one part is left.
 // spec: COLL-7
 pub const fn closes(member: usize, members: usize) -> u32 {
     let closes = if member + 1 == members {

@@ -69,7 +69,7 @@ impl CallShape {
         (0..roots).map(move |root| Self { task: Task { root, ..self.task }, ..self })
     }
 
-    /// Of as many numbers or bytes, or as many bytes as have come.
+    /// Candidate calls of other operations, for a portion of `len` bytes.
     fn of_other_operations(self, len: u64) -> impl Iterator<Item = Self> {
         let collective = self.task.collective;
         let combines = collective.combines();
@@ -110,14 +110,14 @@ impl fmt::Display for CallShape {
     }
 }
 
-/// How a portion that has come does not fit the call of the member that has taken it.
+/// The mismatch between a portion and the call of the member that has taken it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallMismatch {
     /// This member's call.
     pub ours: CallShape,
-    /// The other one's, as far as its portion tells.
+    /// The other member's call, as far as its portion tells it.
     pub theirs: Option<CallShape>,
-    /// Bytes of the portion that were due, and that came.
+    /// The expected and the actual length of the portion, in bytes.
     pub bytes: [u32; 2],
 }
 

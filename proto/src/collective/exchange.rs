@@ -19,8 +19,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The machine of a member: blocks are its own, and all are collected; or everybody has the
-    /// same ones, and they are combined.
+    /// The plan of a member: either each member has its own blocks and all are collected, or all
+    /// have the same blocks, which are combined.
     pub const fn new(place: Place, collects: bool) -> Self {
         Self { place, collects, level: 0, turn: 0 }
     }

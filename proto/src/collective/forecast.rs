@@ -1,4 +1,4 @@
-//! How long a collective will take by each schedule, where links are not alike.
+//! The forecast of a collective's time by each schedule, for links that differ.
 //!
 //! ```text
 //!   member 0   o|send|o|send|                    o: a sender's and a receiver's own part, one
@@ -10,9 +10,9 @@
 //!   member 2                        |o receive|
 //! ```
 //!
-//! All members' plans are run, in virtual time: LogGP with links of their own. A link that carries
-//! others' traffic takes longer, and a schedule that does without it wins. Everything is computed
-//! with integers, from a table; so members that have the same table choose the same schedule.
+//! All members' plans are run in virtual time: LogGP with a cost for each link. A link that carries
+//! other traffic takes longer, and a schedule that avoids it wins. Everything is computed with
+//! integers, from a table. So members with the same table choose the same schedule.
 //!
 //! A link holds one message that was not taken yet. That delays nobody: it only says in which order
 //! the members are computed.
@@ -20,7 +20,7 @@ use super::{Blocks, Collective, MEMBERS_MAX, Place, Plan, Schedule, Step, Task};
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// Members of a group whose collectives are forecast: what bounds the work.
+/// Members of the largest group whose collectives are forecast; it bounds the work.
 // spec: COLL-16
 pub const FORECAST_MAX: usize = 64;
 /// Chunks that are run through; what comes behind takes as long as the last one each.
@@ -35,14 +35,14 @@ const _: () = assert!(FORECAST_MAX <= MEMBERS_MAX);
 /// A cost in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// For each message, in nanoseconds.
+    /// Nanoseconds for each message.
     pub message_ns: u32,
-    /// For each byte, in picoseconds.
+    /// Picoseconds for each byte.
     pub byte_ps: u32,
 }
 
 impl Cost {
-    /// Of bytes alone.
+    /// The cost of bytes alone.
     fn bytes(self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.byte_ps.into()) / 1000
     }
@@ -58,9 +58,9 @@ impl Cost {
 // spec: COLL-15
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// In all.
+    /// Bytes in all.
     pub bytes: u64,
-    /// Of a chunk.
+    /// Bytes of a chunk.
     pub chunk: u64,
 }
 
@@ -78,9 +78,9 @@ struct Member {
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     cost: Cost,
-    /// When the bytes before have passed.
+    /// The time when the bytes before have passed.
     free_at: u64,
-    /// When what was sent last comes, if it was not taken yet.
+    /// The time of arrival of the last message, if it was not taken yet.
     arrives: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub struct Forecast {
     /// The cost of a message at its sender and at its receiver.
     ends: Cost,
     members: Box<[Member]>,
-    /// From each member to each other one.
+    /// The links from each member to each other one.
     links: Box<[Link]>,
 }
 
@@ -109,7 +109,7 @@ impl Forecast {
     /// Says what the link from a member to another one costs.
     ///
     /// # Panics
-    /// Where there are no such members.
+    /// If there are no such members.
     pub fn set(&mut self, from: usize, to: usize, cost: Cost) {
         let members = self.members.len();
         assert!(from < members && to < members, "members of the group");

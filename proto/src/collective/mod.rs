@@ -1,4 +1,4 @@
-//! Collectives: what each member of a group sends to whom, in which order.
+//! Collectives: the sends and receives of each member of a group, and their order.
 //!
 //! ```text
 //!   Plan              steps of one member, one behind the other, of one or two phases
@@ -12,10 +12,9 @@
 //! [`forecast`] runs all members' plans in virtual time, to find the schedule that does without
 //! links which others load.
 //!
-//! A plan is a machine of a few counters. It knows the number of members, its own, and whom the
-//! collective is about (the *root*); bytes and time are others' business. Sends wait for nobody and
-//! receives come in the order of the plan, so that what all members' plans do together does not
-//! depend on who is faster.
+//! A plan is a machine of a few counters. It knows the number of members, its own place and the
+//! *root*; bytes and time are its owner's. Sends wait for nobody and receives come in the order of
+//! the plan. So the joint result of all plans does not depend on their speed.
 //!
 //! Sums of numbers that round depend on where the brackets are. Every plan that reduces puts them
 //! where [`bracket`] says, whatever the schedule, except [`Ring`](Schedule::Ring).
@@ -103,11 +102,12 @@ pub enum Schedule {
     Star = 1,
     /// Along a binomial tree: few messages, twice as many hops as the tree is high.
     Tree = 2,
-    /// In rounds, with partners twice as far each time: few hops, everybody sends in each.
+    /// In rounds, with partners twice as far away each time: few hops, and all members send in
+    /// each.
     Doubling = 3,
     /// Everybody to everybody: one hop, and each block goes the shortest way.
     Spread = 4,
-    /// By neighbours, block by block: each has to do with two others only.
+    /// Along neighbours, block by block: each member communicates with two others only.
     Ring = 5,
 }
 
@@ -169,7 +169,7 @@ const _: () = {
 pub struct Blocks {
     /// The first one's number.
     pub first: usize,
-    /// How many.
+    /// The number of blocks.
     pub count: usize,
 }
 
@@ -193,9 +193,9 @@ impl Blocks {
 pub enum Action {
     /// They are the new ones.
     Place,
-    /// They are combined with those that stand there, and are of members behind ours.
+    /// They are combined with the member's blocks; they are from members after this one.
     FoldAfter,
-    /// The same, of members before ours.
+    /// They are combined with the member's blocks; they are from members before this one.
     FoldBefore,
     /// They are one member's: combined with those of members before it when the [`bracket`] closes.
     Push,
@@ -206,14 +206,14 @@ pub enum Action {
 pub enum Step {
     /// Sends blocks as they stand.
     Send {
-        /// To this member.
+        /// The receiving member.
         to: usize,
         /// These.
         blocks: Blocks,
     },
     /// Waits for blocks.
     Receive {
-        /// From this member.
+        /// The sending member.
         from: usize,
         /// These.
         blocks: Blocks,
@@ -270,7 +270,7 @@ impl Place {
         debug_assert!(blocks.first < self.members, "a block is a member's");
     }
 
-    /// The same place, counted from a root.
+    /// This place, counted from a root.
     const fn seen_from(self, root: usize) -> Self {
         Self { member: self.back(root), members: self.members }
     }

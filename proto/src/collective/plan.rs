@@ -6,7 +6,7 @@ use super::star::{self, Forward, Star};
 use super::tree::{self, Tree};
 use super::{Collective, Place, Schedule, Step};
 
-/// A collective, a way to do it, and whom it is about.
+/// A collective, its schedule and its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The collective.

@@ -17,7 +17,7 @@ pub enum Notice {
     /// Portions of all collectives that the sender has taken, modulo 2^32.
     // spec: COLL-11
     Taken(u32),
-    /// It gives the group up, from this collective on.
+    /// The sender gives the group up, from this collective on.
     // spec: COLL-9
     GivenUp(u32),
 }
@@ -101,8 +101,8 @@ pub const fn what(task: Task, operation: Option<(Combine, Number)>) -> u64 {
     u64::from_le_bytes([collective, schedule, combine, number, root[0], root[1], 0, 0])
 }
 
-/// A number that members who mean different things hardly share: of what is done (collective,
-/// schedule, root, numbers and what becomes of them) and of how many bytes.
+/// A digest of a call: of the operation (collective, schedule, root, numbers and combination) and
+/// of the number of bytes. Different calls rarely share it.
 // spec: COLL-13
 #[inline]
 pub const fn signature(what: u64, bytes: u64) -> u32 {
@@ -116,7 +116,7 @@ pub const fn signature(what: u64, bytes: u64) -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     sent: u32,
-    /// Of these, as far as is known.
+    /// Number of portions that the other member has taken, as far as is known.
     theirs: u32,
     taken: u32,
     /// The count that was reported last.
@@ -149,7 +149,7 @@ impl Window {
         self.sent.wrapping_sub(self.theirs) < room
     }
 
-    /// Portions that were taken in all: what a portion that is sent now tells.
+    /// Portions that were taken in all: the count that the next portion carries.
     #[inline]
     pub const fn taken(&self) -> u32 {
         self.taken
@@ -161,7 +161,7 @@ impl Window {
         self.waiting
     }
 
-    /// A portion, or the news alone, is sent; returns what it tells.
+    /// A portion, or a notice alone, is sent; returns the count that it carries.
     #[inline]
     pub const fn send(&mut self, is_portion: bool) -> u32 {
         self.sent = self.sent.wrapping_add(is_portion as u32);
@@ -170,7 +170,7 @@ impl Window {
         self.taken
     }
 
-    /// The other one tells how much it has taken.
+    /// The other member reports its count.
     #[inline]
     pub const fn on_taken(&mut self, taken: u32) -> Result<(), Malformed> {
         // Counted from what was known: no more than is on its way.
@@ -207,7 +207,7 @@ impl Window {
         self.pass();
     }
 
-    /// Whether the other one must be told, as no portion has done so for long.
+    /// Whether a notice is due, since no portion has carried the count for long.
     #[inline]
     pub const fn is_due(&self) -> bool {
         self.taken.wrapping_sub(self.told) >= WINDOW / 4

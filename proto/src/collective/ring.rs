@@ -1,4 +1,4 @@
-//! By neighbours: round the ring, and along the chain from a root.
+//! Plans along neighbours: round the ring, and along the chain from a root.
 use super::{Action, Blocks, Place, Step};
 
 /// Each sends a block to the next one and takes one from the one before, n - 1 times.
@@ -39,10 +39,10 @@ impl Iterator for Ring {
     }
 }
 
-/// From the root to the next one and so on to the last, block by block: all hops work at once.
+/// Each member passes blocks to the next one, from the root to the last: all hops work at once.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
-    /// From the root.
+    /// The place, counted from the root.
     place: Place,
     root: usize,
     /// Whether arriving blocks are combined with those of the member, all at once. Otherwise they

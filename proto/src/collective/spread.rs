@@ -6,9 +6,9 @@ use super::{Action, Blocks, Place, Step};
 pub(super) enum Load {
     /// A block for each one.
     Each,
-    /// The same block for all.
+    /// Each member sends the same block to all.
     Own,
-    /// A block for each one, who combines them.
+    /// Each member sends a different block to each other one, which combines them.
     Combined,
 }
 

@@ -25,7 +25,7 @@ pub(super) enum Load {
 /// A machine of one member, towards the root or from it.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// From the root.
+    /// The place, counted from the root.
     place: Place,
     root: usize,
     load: Load,
@@ -48,7 +48,7 @@ impl Tree {
         Self { place, root, load, is_up: false, distance, is_over: false }
     }
 
-    /// The distance of the parent: a power of two; the root's is beyond all members.
+    /// The distance of the parent: a power of two. The root has a distance beyond all members.
     const fn reach(place: Place) -> usize {
         match place.member {
             0 => place.members.next_power_of_two(),

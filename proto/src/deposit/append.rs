@@ -4,7 +4,7 @@
 //!   decline if x >= z; write [x] or [x wrapped]; x += y, or x += length
 //! ```
 //!
-//! The guard may be missing. [`run`](super::run) decides the same, and whatever this does not know.
+//! The guard may be missing. [`run`](super::run) decides the same, and also all other cases.
 use super::instruction::Instruction;
 use super::machine::Inlet;
 use super::message::DepositMessage;
@@ -31,7 +31,7 @@ pub enum Appended {
     Declined,
     /// The data goes to a place in the inlet's range, and the tail on.
     At {
-        /// From the beginning of the range.
+        /// Bytes from the beginning of the range.
         offset: u64,
         /// The new value of the tail's register.
         tail: u64,

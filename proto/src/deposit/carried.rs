@@ -4,7 +4,7 @@ use crate::fault::{Fault, Status};
 /// The result for the sender and for the owner of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// How it ended.
+    /// Its status.
     pub status: Status,
     /// The value that is given back; of a probe, the epoch.
     pub given: u64,

@@ -17,7 +17,7 @@ use crate::fault::Fault;
 /// The parts of a stored instruction that the message supplies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Supplied {
-    /// By slot: the register's number.
+    /// By slot: whether the message supplies the register's number.
     pub registers: [bool; 3],
     /// The operand.
     pub operand: bool,
@@ -127,7 +127,7 @@ const _: () = {
     }
 };
 
-/// Where a primitive stands in an order.
+/// The place of a primitive in an order.
 const fn place(code: usize, primitive: Primitive) -> usize {
     let mut at = 0;
     while at < 4 && ORDERS[code][at] as u8 != primitive as u8 {
@@ -181,7 +181,7 @@ impl Instruction {
         self.kind
     }
 
-    /// How it finds the place.
+    /// The address mode.
     #[inline(always)]
     pub const fn address(&self) -> AddressMode {
         self.address
@@ -405,7 +405,7 @@ impl Bits {
         self.with(NEXT, 1, 1)
     }
 
-    /// Of the word of an instruction.
+    /// The name in the word of an instruction.
     pub(super) const fn of(instruction: &Instruction) -> Self {
         Self(instruction.word)
     }

@@ -31,7 +31,7 @@ bitflags::bitflags! {
 pub struct Window {
     /// The first.
     pub base: u16,
-    /// How many.
+    /// Bytes.
     pub len: u16,
 }
 
@@ -47,7 +47,7 @@ impl Window {
 /// The rights and bounds of one sender's inlet, at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inlet {
-    /// Of memory: READ and WRITE; NOTIFY, and PROGRAM for instructions of the sender's own.
+    /// Rights on memory: READ and WRITE; NOTIFY; and PROGRAM for instructions of the sender's own.
     pub rights: Rights,
     /// Bytes of the range of memory that it leads to.
     pub len: u64,
@@ -88,7 +88,8 @@ pub type Writes = ArrayVec<(u8, u64), WRITES_MAX>;
 pub struct Transfer {
     /// [`Kind::Write`] or [`Kind::Read`].
     pub kind: Kind,
-    /// From the beginning of the inlet's range; it lies within, with the message's length.
+    /// Bytes from the beginning of the inlet's range. The access lies within, with the message's
+    /// length.
     pub offset: u64,
     /// Which words.
     pub mask: Mask,
@@ -288,7 +289,7 @@ impl<D: Depot> Run<'_, D> {
         }
     }
 
-    /// As earlier instructions of the message have left it.
+    /// The register as earlier instructions of the message have left it.
     #[inline(always)]
     fn register(&self, index: u8) -> u64 {
         let written = self.outcome.writes.iter().find(|(written, _)| *written == index);

@@ -1,4 +1,4 @@
-//! A deposit message: what its sender says, and how that lies in a command's six words.
+//! A deposit message: its contents, and their places in a command's six words.
 //!
 //! ```text
 //!   word 0   7 8 | classes 8 | epoch 8 | check 8 | slot 16 | length 11 | form 2 | brings | asks
@@ -29,7 +29,7 @@ pub enum Form {
     Pointer {
         /// Counted from the beginning of the inlet's entries.
         entry: u16,
-        /// By slot, counted from the beginning of the inlet's registers.
+        /// The registers by slot, counted from the beginning of the inlet's registers.
         registers: [u8; 3],
     },
     /// Nothing but an answer, with the epoch of which messages are taken.
@@ -132,7 +132,7 @@ impl DepositMessage {
 pub struct Posted {
     /// The inlet's key.
     pub key: Key,
-    /// Of the inlet for which it was posted.
+    /// The epoch of the inlet for which it was posted.
     pub epoch: u8,
     /// Which notifications are raised at its sender.
     pub classes: Classes,
@@ -181,7 +181,7 @@ impl Posted {
         Report { operation: Operation::Deposit, classes, tag, value }
     }
 
-    /// How many bytes of data words say that they bring: for who has nothing else to tell it by.
+    /// Bytes of data that these words claim to bring, for callers that have only the words.
     pub const fn brought(words: &Words) -> u64 {
         if words[0] >> BRINGS & 1 == 1 { words[0] >> LENGTH & 0x7ff } else { 0 }
     }
@@ -249,18 +249,18 @@ const fn check_of(words: &Words) -> u8 {
 pub(super) enum Name {
     /// Counted from the beginning of the inlet's registers, and protected.
     Theirs(u8),
-    /// Of the owner's choice: any register.
+    /// Any register, chosen by the owner.
     Ours(u8),
 }
 
 impl Name {
-    /// Of a carried instruction.
+    /// The name in a carried instruction.
     #[inline(always)]
     pub(super) const fn carried(instruction: &Instruction, slot: Slot) -> Self {
         Self::Theirs(instruction.register(slot))
     }
 
-    /// Of a stored one.
+    /// The name in a stored instruction.
     #[inline(always)]
     pub(super) const fn stored(instruction: &Instruction, slot: Slot, message: [u8; 3]) -> Self {
         let index = slot.index();

@@ -1,5 +1,5 @@
-//! Hybrid deposit: messages whose effect is a function of what their sender put in them and of what
-//! their destination holds.
+//! Hybrid deposit: messages whose effect is a function of their contents and of the state of their
+//! destination.
 //!
 //! ```text
 //!   message --> inlet --> instruction --> machine --> outcome: transfer, writes, notification

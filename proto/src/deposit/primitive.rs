@@ -80,11 +80,11 @@ pub enum Kind {
     Write = 1,
     /// Memory comes back.
     Read = 2,
-    /// It is for the owner's program: the inlet stops at it.
+    /// It is for the owner's program: the inlet stops.
     Exception = 3,
 }
 
-/// How the place in memory is found, as an offset in the inlet's range.
+/// The way in which a place in memory is found, as an offset in the inlet's range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AddressMode {
@@ -201,13 +201,13 @@ const _: () = {
 pub struct RegisterOp {
     /// The operation.
     pub op: OpCode,
-    /// To which register.
+    /// The destination register.
     pub to: Slot,
     /// With what.
     pub from: Operand,
 }
 
-/// How the two sides of a test stand to each other; numbers are unsigned.
+/// The relation of the two sides of a test; numbers are unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Condition {
@@ -223,7 +223,7 @@ pub enum Condition {
     Gt = 5,
     /// Left is greater, or equal.
     Ge = 6,
-    /// In any case.
+    /// The test always holds.
     Always = 7,
 }
 
@@ -264,7 +264,7 @@ pub struct Test {
     pub left: Operand,
     /// Right side.
     pub right: Operand,
-    /// Where it holds: the message is declined, instead of notified.
+    /// Whether the message is declined if it holds, instead of notified.
     pub guards: bool,
 }
 

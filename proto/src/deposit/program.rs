@@ -1,8 +1,8 @@
 //! Putting instructions together such that what is invalid cannot be said.
 //!
-//! The type of a [`Program`] tells what it has already: one transfer, up to two register operations
-//! and one test, which run in the order in which they are added. Registers are called X, Y and Z
-//! until the program is [carried](Program::carry) or [stored](Program::store).
+//! The type of a [`Program`] tells its parts: one transfer, up to two register operations and one
+//! test, which run in the order in which they are added. Registers are called X, Y and Z until the
+//! program is [carried](Program::carry) or [stored](Program::store).
 //!
 //! ```
 //! use ayre_proto::deposit::AddressMode;
@@ -136,7 +136,7 @@ pub const ALWAYS: Test = Test {
     guards: false,
 };
 
-/// Where a stored instruction has a register's number from.
+/// The source of a register number in a stored instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
     /// Its owner chose it; the sender need not know, and cannot change it.
@@ -150,11 +150,11 @@ pub enum Register {
 #[derive(Clone, Copy, Debug)]
 pub struct Program<const TRANSFERS: bool, const OPERATIONS: u8, const TESTS: bool> {
     bits: Bits,
-    /// How many primitives there are.
+    /// The number of primitives.
     count: u64,
-    /// Where the transfer's address stands among them.
+    /// The place of the transfer's address among them.
     address: Option<u64>,
-    /// Where the test does.
+    /// The place of the test among them.
     test: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! A reply: a message over an inlet of its sender's own, whose data another message reads.
+//! A reply: a message over an inlet of its own sender, with the bytes that another message reads as
+//! its data.
 use super::carried::Carried;
 use super::message::{DepositMessage, Posted};
 use crate::fault::Fault;
@@ -14,8 +15,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// This message, with what is read as its data; with the value that is given as its operand
-    /// where `takes_value` says so.
+    /// A reply with the bytes that are read as its data. If `takes_value` is set, the given value
+    /// is its operand.
     pub const fn new(posted: Posted, takes_value: bool) -> Self {
         let DepositMessage { brings, len, .. } = posted.message;
         assert!(brings || len == 0, "its data is the answer's");
@@ -33,7 +34,7 @@ impl Reply {
         self.len() == 0
     }
 
-    /// Of this inlet nothing comes any more.
+    /// Nothing comes over this inlet any more.
     // spec: DEP-28
     pub fn revoke(&mut self, key: Key) {
         self.is_revoked |= self.posted.key == key;

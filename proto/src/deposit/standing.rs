@@ -22,7 +22,7 @@ pub struct Standing(u64);
 const STOPPED: u64 = 1 << 8;
 
 impl Standing {
-    /// Of a new inlet.
+    /// The state of a new inlet.
     pub const NEW: Self = Self(0);
 
     /// Reads a word. Total.
@@ -35,7 +35,7 @@ impl Standing {
         self.0
     }
 
-    /// Of the messages that it takes, or will take when it runs again.
+    /// The epoch of the messages that it takes, or will take when it runs again.
     pub const fn epoch(self) -> u8 {
         let epoch = self.0 as u8;
         if self.is_stopped() { epoch.wrapping_add(1) } else { epoch }
@@ -46,7 +46,7 @@ impl Standing {
         self.0 & STOPPED != 0
     }
 
-    /// Why it has stopped.
+    /// The fault at which it has stopped.
     pub const fn cause(self) -> Option<Fault> {
         if self.is_stopped() { Some(Fault::from_code((self.0 >> 12) as u8)) } else { None }
     }

@@ -138,7 +138,7 @@ impl Reader {
         Ok(())
     }
 
-    /// How a place is found; its register is x.
+    /// Reads the way in which a place is found; its register is x.
     fn address(&mut self, place: &str) -> Parsed<AddressMode> {
         let place = place.strip_prefix('[').and_then(|place| place.strip_suffix(']'));
         let place = place.ok_or(TextError("expected a place in brackets"))?.trim();
@@ -295,7 +295,7 @@ const RELATIONS: [(&str, Condition); 6] = [
 const _: () = assert!(SIGNS.len() + 4 == OpCode::ALL.len(), "all but four operations have a sign");
 const _: () = assert!(RELATIONS.len() + 1 == Condition::ALL.len(), "all but `Always` have a sign");
 
-/// How the message's registers are called.
+/// The names of the message's registers.
 const NAMES: [&str; 3] = ["$x", "$y", "$z"];
 
 /// A register, a sign, and what is behind it.
@@ -334,7 +334,7 @@ fn parse_number(text: &str) -> Parsed<u64> {
     number.map_err(|_| TextError("expected a number of 64 bits"))
 }
 
-/// An instruction as text; reading it gives one that does the same.
+/// Writes an instruction as text, from which an equivalent one can be read.
 impl fmt::Display for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instruction = self.instruction;

@@ -1,4 +1,4 @@
-//! Changes of view as members follow them, and whom they follow.
+//! Changes of view as followers see them, and the choice of the leader.
 use super::log::Item;
 use super::message::Message;
 use super::requests::What;
@@ -29,7 +29,7 @@ impl<P: Clone> Group<P> {
         effects.view_changed(ticket, view);
     }
 
-    /// Messages of this view may be ordered: nobody lacks anything, and who leaves has left.
+    /// Messages of this view may be ordered: no member lacks anything, and leavers have left.
     // spec: GRP-5, GRP-13, GRP-14, GRP-17
     pub(super) fn open_view(&mut self, effects: &mut impl Effects<P>) {
         if self.opened {
@@ -55,7 +55,8 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// This one is dead, or has gone. If it led, somebody else leads now, and is told what is here.
+    /// This member is dead, or has gone. If it led, another member leads now, and is told which
+    /// messages are here.
     // spec: GRP-15, GRP-16
     pub(super) fn lose(&mut self, who: Member, effects: &mut impl Effects<P>) {
         let Some(at) = self.roster.find(who) else { return };
@@ -78,7 +79,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// Tells who leads what is here.
+    /// Tells the leader which messages are here.
     pub(super) fn confirm(&mut self, effects: &mut impl Effects<P>) {
         if let Some(leader) = self.roster.leader().filter(|leader| *leader != self.me) {
             self.confirm_to(leader, effects);
@@ -103,7 +104,8 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// It goes on listening: nothing is ordered in the view before who leads knows that it is open.
+    /// It goes on listening: nothing is ordered in the view before the leader knows that it is
+    /// open.
     fn answer_seek(&mut self, from: Member, effects: &mut impl Effects<P>) {
         let leader = self.roster.leader();
         if leader == Some(from) && self.confirmed != leader {
@@ -111,8 +113,8 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// The view is open, but the word of that which went to one that leaves may be lost, with who
-    /// led. Then it has told this one what it has, or has sought it.
+    /// The view is open, but the news for a leaver may be lost, with the former leader. Then the
+    /// leaver has reported its messages to this member, or has sought it.
     // spec: GRP-5, GRP-16
     fn tell_who_missed(&mut self, effects: &mut impl Effects<P>) {
         for (seat, note) in self.roster.alive() {

@@ -1,4 +1,4 @@
-//! Changes of view as who leads makes them: the root, or who takes over from it.
+//! Changes of view at the leader: the root, or its successor.
 use super::log::Item;
 use super::message::Message;
 use super::requests::What;
@@ -12,14 +12,14 @@ use arrayvec::ArrayVec;
 pub(super) struct Change {
     /// No change is under way: this one orders messages.
     pub(super) orders: bool,
-    /// There is to be another view even if nobody comes or goes.
+    /// Another view is needed even if no member comes or goes.
     due: bool,
     /// The member that was asked for the messages that this one lacks.
     pub(super) fetching: Option<Member>,
 }
 
 impl<P: Clone> Group<P> {
-    /// Does what can be done by who leads.
+    /// Does the leader's work, as far as possible.
     pub(super) fn run(&mut self, effects: &mut impl Effects<P>) {
         while self.life == Life::In && self.roster.leader() == Some(self.me) {
             let goes_on = if self.change.orders { self.order(effects) } else { self.step(effects) };
@@ -103,8 +103,8 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// Gets those who join in, one after the other: who is in knows that all before it are. Whether
-    /// all are.
+    /// Gets joiners in, one after the other: a joiner that is in knows that all before it are.
+    /// Returns whether all are in.
     // spec: GRP-4
     fn welcome(&mut self, effects: &mut impl Effects<P>) -> bool {
         let ticket = self.log.have();
@@ -121,9 +121,9 @@ impl<P: Clone> Group<P> {
         false
     }
 
-    /// All have the view. Those who leave are told first: who knows that it is open knows that
-    /// none of them leads any more. Then the others in their order, so that who will lead is told
-    /// before all who will follow it.
+    /// All have the view. Leavers are told first that it is open: a member that knows this knows
+    /// that no leaver leads any more. Then the others are told in their order, so that the next
+    /// leader knows before its followers.
     // spec: GRP-14
     fn go(&mut self, effects: &mut impl Effects<P>) -> bool {
         let view = self.roster.view.number();
@@ -139,13 +139,13 @@ impl<P: Clone> Group<P> {
         true
     }
 
-    /// Whether the oldest request is about who is in the group.
+    /// Whether the oldest request changes the members.
     fn is_change_asked(&self) -> bool {
         self.queue.front().is_some_and(|request| request.what.is_change())
     }
 
-    /// The next view: who is dead is missing, who asked to leave leaves, who asked to join joins if
-    /// there is room.
+    /// Makes the next view. Dead members are missing, members that asked to leave leave, and
+    /// processes that asked to join join if there is room.
     // spec: GRP-3, GRP-4, GRP-5, GRP-15
     fn make_view(&mut self, effects: &mut impl Effects<P>) {
         let mut view = View { number: self.roster.view.number() + 1, ..View::default() };

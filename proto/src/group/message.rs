@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 pub enum Message<'a, P> {
     /// To a door: its sender wants to be a member, with these bounds.
     Join(Options),
-    /// To the root: this is to be ordered.
+    /// To the root: a request to order this.
     Request {
         /// Requests of a member count from one.
         number: u64,
@@ -40,15 +40,15 @@ pub enum Message<'a, P> {
         /// The view.
         view: u64,
     },
-    /// To who leads: the sender has stopped, and has everything up to this ticket.
+    /// To the leader: the sender has stopped, and has everything up to this ticket.
     Have {
         /// The ticket.
         ticket: u64,
     },
-    /// From who leads since another one died: who is gone is to say so; the others will tell what
-    /// they have anyway.
+    /// From a leader after a death: members that have gone are to say so; the others will report
+    /// their messages anyway.
     Seek,
-    /// From who leads: it lacks what comes behind this ticket.
+    /// From the leader: it lacks the messages after this ticket.
     Fetch {
         /// The ticket.
         after: u64,
@@ -69,7 +69,7 @@ pub enum Message<'a, P> {
         /// The view.
         view: &'a View,
     },
-    /// From who leads: all have everything, this view among it.
+    /// From the leader: all members have everything, this view included.
     Go {
         /// The view.
         view: u64,
@@ -120,7 +120,7 @@ pub type Bytes = ArrayVec<u8, MESSAGE_BYTES>;
 const _: () = assert!(MESSAGE_BYTES <= crate::limits::EAGER_MAX, "it fits one short message");
 
 impl<'a, P> Message<'a, P> {
-    /// The view that it is about, where all who live have that.
+    /// The view that the message is about, for messages that all living members have to know it.
     pub(super) const fn view(&self) -> Option<u64> {
         match *self {
             Self::Tree { view, .. } | Self::Ack { view, .. } => Some(view),
@@ -284,7 +284,7 @@ impl Label {
     }
 }
 
-/// Bits by seat: who leaves, and who joins.
+/// Bits by seat: leavers, and joiners.
 fn masks(view: &View) -> [u64; 2] {
     debug_assert!(!view.seats.is_empty(), "somebody is in a view that is told");
     let mask = |standing| {
@@ -294,7 +294,7 @@ fn masks(view: &View) -> [u64; 2] {
     [mask(Standing::Leaves), mask(Standing::Joins)]
 }
 
-/// Each member has one seat, and those who join have the last ones and have ordered nothing.
+/// Each member has one seat; joiners have the last ones and have ordered nothing.
 // spec: GRP-21
 fn read_view(
     number: u64,

@@ -85,7 +85,7 @@ impl Default for Options {
     }
 }
 
-/// Why a call has had no effect.
+/// The reason why a call has had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Too many requests wait; it may be repeated.
@@ -102,12 +102,13 @@ pub trait Effects<P> {
     fn deliver(&mut self, label: Label, payload: P);
     /// The next view, a ticket like those of messages.
     fn view_changed(&mut self, ticket: u64, view: &View);
-    /// This one is no member, or will not be one: it has left, or was refused or taken for dead.
+    /// This process is no member, or will not be one: it has left, or was refused or taken for
+    /// dead.
     fn left(&mut self);
-    /// Whether this one's death was told.
+    /// Whether this process was reported dead.
     fn is_dead(&self, who: Member) -> bool;
-    /// The next message goes along the tree, to all these: with its view, and up to which ticket
-    /// all have everything. Returns what is kept of it, for who may lack it.
+    /// Sends the next message along the tree, to all these members, with its view, and the ticket
+    /// up to which all have everything. Returns the copy to keep for members that may lack it.
     fn spread(
         &mut self,
         to: impl Iterator<Item = Member>,
@@ -123,8 +124,8 @@ pub trait Effects<P> {
         }
         payload.clone()
     }
-    /// To how many others each member of a view is to pass messages on, from 1 to [`SEATS_MAX`]:
-    /// two, where nothing speaks for more.
+    /// Number of others to which each member of a view is to pass messages on, from 1 to
+    /// [`SEATS_MAX`]; two by default.
     // spec: GRP-6
     fn branches(&self, _view: &View) -> u8 {
         2
@@ -134,11 +135,11 @@ pub trait Effects<P> {
 /// The state of a membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
-    /// It has asked this member, its door.
+    /// It has asked this member, its door, to join.
     Joining(Member),
     /// It has a seat.
     In,
-    /// It has none any more, and will have none.
+    /// It has no seat any more, and will have none.
     Left,
 }
 
@@ -158,7 +159,7 @@ pub struct Group<P> {
     /// Its place in the tree.
     branch: Branch,
     log: Log<P>,
-    /// The parent was told that everything up to this ticket is here and below.
+    /// The ticket last reported to the parent: everything up to it is here and below.
     told: u64,
     outbox: Outbox<P>,
     /// The member to which the outbox was sent.
@@ -224,7 +225,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// The same of one that has a seat.
+    /// Invariants of a member with a seat.
     fn check_seat(&self) {
         self.roster.check(self.opened);
         debug_assert!(self.roster.find(self.me).is_some(), "who is in has a seat");
@@ -238,7 +239,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// Sends a message to all members, this one too, and tells its number.
+    /// Sends a message to all members, this one too, and returns its number.
     // spec: GRP-7, GRP-20
     pub fn multicast(&mut self, payload: P, effects: &mut impl Effects<P>) -> Result<u64, Refusal> {
         self.check();
@@ -307,7 +308,7 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
-    /// This one is dead; all that it had sent has come before.
+    /// This process is dead; all messages that it had sent have come before.
     // spec: GRP-15, GRP-16
     pub fn on_death(&mut self, who: Member, effects: &mut impl Effects<P>) {
         match self.life {
@@ -366,7 +367,7 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// From one that has no seat.
+    /// Takes a message of a process that has no seat.
     fn on_stranger(
         &mut self,
         from: Member,

@@ -168,8 +168,7 @@ impl<P: Clone> Group<P> {
             && seat.is_some_and(|seat| label.number == seat.ordered + 1)
     }
 
-    /// Takes the next message: keeps it, passes it on, where it came along the tree, and delivers
-    /// it.
+    /// Takes the next message: keeps it, passes it on if it came along the tree, and delivers it.
     // spec: GRP-6, GRP-8, GRP-11
     pub(super) fn accept(
         &mut self,
@@ -230,8 +229,9 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
-    /// Tells the parent what this one and all below it have: not every ticket, but the same ones at
-    /// all levels of the tree, so that none waits for another. The root may drop it.
+    /// Reports to the parent the tickets that this member and all below it have. It reports not
+    /// every ticket, but the same ones at all levels of the tree, so that none waits for another.
+    /// The root may drop them.
     // spec: GRP-13
     fn acknowledge(&mut self, effects: &mut impl Effects<P>) {
         let have = self.log.have();

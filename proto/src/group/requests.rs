@@ -6,16 +6,16 @@ use alloc::collections::VecDeque;
 /// A request of a member to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What<P> {
-    /// A message, and who had it sent: the member, or an outsider whose door it is.
+    /// A message and its author: the member, or an outsider whose door it is.
     Message(Member, P),
-    /// That this one joins.
+    /// This process is to join.
     Join(Member),
-    /// That the sender leaves.
+    /// The sender leaves.
     Leave,
 }
 
 impl<P> What<P> {
-    /// Whether it changes who is in the group.
+    /// Whether it changes the members of the group.
     pub(super) const fn is_change(&self) -> bool {
         matches!(self, Self::Join(_) | Self::Leave)
     }

@@ -6,10 +6,10 @@ use super::view::View;
 use super::{Group, Label, Life};
 
 impl<P: Clone> Group<P> {
-    /// Orders a message of its own at once, if this one is the root and nothing waits for a ticket
-    /// before it. `spread` is what [`Effects::spread`](super::Effects::spread) is, and tells what
-    /// is kept; where it gives nothing, nothing has happened. The caller delivers the message here.
-    /// False where it must go the long way.
+    /// Orders a message of its own at once, if this member is the root and nothing waits for a
+    /// ticket before it. `spread` does the work of [`Effects::spread`](super::Effects::spread), and
+    /// returns the copy to keep; if it returns none, nothing has happened. The caller delivers the
+    /// message here. Returns false if the message must go the long way.
     // spec: GRP-7, GRP-8, GRP-20
     #[inline]
     pub fn multicast_at_once(

@@ -1,4 +1,4 @@
-//! Views: who is in a group, in what order, and the tree that messages go along.
+//! Views: the members of a group, their order, and the tree that messages go along.
 use super::Member;
 use arrayvec::ArrayVec;
 use core::ops::Range;
@@ -33,7 +33,7 @@ pub struct Seat {
 /// Branches of a tree, where nobody has a reason for more.
 const BRANCHES: u8 = 2;
 
-/// Members in the order in which they joined, and those who leave by this view.
+/// Members in the order in which they joined, and those that leave by this view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     pub(super) number: u64,
@@ -54,12 +54,12 @@ impl View {
         self.number
     }
 
-    /// To how many others each member passes messages on.
+    /// Number of others to which each member passes messages on.
     pub const fn branches(&self) -> u8 {
         self.branches
     }
 
-    /// All seats: members in their order, among them those who leave, and then those who join.
+    /// All seats: members in their order, leavers among them, and then joiners.
     pub fn seats(&self) -> &[Seat] {
         &self.seats
     }
@@ -74,7 +74,7 @@ impl View {
         self.seats.iter().position(|seat| seat.member == member)
     }
 
-    /// Whether members differ, those who join come last, and there is a tree.
+    /// Whether members differ, joiners come last, and there is a tree.
     fn is_sound(&self) -> bool {
         let joins = |seat: &&Seat| seat.standing == Standing::Joins;
         let old = self.seats.iter().take_while(|seat| !joins(seat)).count();
@@ -85,7 +85,7 @@ impl View {
             && (1..=SEATS_MAX).contains(&usize::from(self.branches))
     }
 
-    /// Where one stands in the tree.
+    /// The place of a member in the tree.
     // spec: GRP-6
     pub(super) fn branch(&self, of: Member) -> Branch {
         let count = self.members().count();
@@ -99,8 +99,8 @@ impl View {
         Branch { is_in: true, parent, children: first..count.min(first + branches) }
     }
 
-    /// Whether this can be the next view, for `me`: members stand in their order, some are missing,
-    /// and those who join come last. So that a lie cannot undo what was ordered, numbers only grow.
+    /// Whether this can be the next view, for `me`: members stand in their order, some may be
+    /// missing, and joiners come last. Numbers only grow, so that a lie cannot undo an order.
     // spec: GRP-22
     pub(super) fn follows(&self, old: &Self, me: Member) -> bool {
         let mut before = old.seats.iter().filter(|seat| seat.standing != Standing::Leaves);
@@ -116,14 +116,14 @@ impl View {
     }
 }
 
-/// Where one stands in the tree of a view.
+/// The place of a member in the tree of a view.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Branch {
-    /// It is a member, and does not leave by the view.
+    /// Whether it is a member, and does not leave by the view.
     pub(super) is_in: bool,
-    /// From whom it gets messages.
+    /// The member from which it gets messages.
     pub(super) parent: Option<Member>,
-    /// To whom it passes them on, by their places among the members.
+    /// The members to which it passes them on, by their places among the members.
     pub(super) children: Range<usize>,
 }
 
@@ -132,15 +132,15 @@ pub(super) struct Branch {
 pub(super) struct Note {
     /// It is dead, or has gone.
     pub(super) dead: bool,
-    /// It has stopped, and told that it has everything up to this ticket.
+    /// It has stopped, and has reported that it has everything up to this ticket.
     pub(super) known: Option<u64>,
     /// Up to this ticket, the leader of the change has sent everything to it.
     pub(super) sent: u64,
     /// Up to this ticket, it and those behind it in the tree have everything.
     pub(super) acked: u64,
-    /// The number of its last request that came.
+    /// The number of its last request.
     pub(super) queued: u64,
-    /// It has sought this one, as one that leads, before the view was open here.
+    /// It has sought this member as the leader before the view was open here.
     pub(super) seeks: bool,
 }
 
@@ -203,7 +203,7 @@ impl Roster {
         stay.next().map(|(seat, _)| seat.member)
     }
 
-    /// Takes up a view; what was noted about who stays stays.
+    /// Adopts a view; notes about members that stay are kept.
     pub(super) fn adopt(&mut self, view: &View, is_dead: impl Fn(Member) -> bool) {
         let noted = |seat: &Seat| {
             let old = self.view.find(seat.member).map(|at| self.notes[at]);
@@ -217,7 +217,7 @@ impl Roster {
         self.check(false);
     }
 
-    /// Those who leave have been told that the view is open, and wait for this one no more.
+    /// The leavers know that the view is open; none of them waits for this member any more.
     pub(super) fn forget_leavers(&mut self) {
         let leaves = |(seat, _): &(&Seat, &mut Note)| seat.standing == Standing::Leaves;
         for (_, note) in self.view.seats.iter().zip(&mut self.notes).filter(leaves) {

@@ -9,18 +9,19 @@ pub const CHANNEL: u32 = 18;
 // spec: CHAN-9
 pub const BACK: u32 = 19;
 
-/// How much of a channel was given back in all: see [`ChannelReceiver`](super::ChannelReceiver).
+/// The cost of a channel that was given back in all: see
+/// [`ChannelReceiver`](super::ChannelReceiver).
 // spec: CHAN-3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Back {
     /// The channel's number.
     pub number: u8,
-    /// How much.
+    /// The cost.
     pub back: u64,
 }
 
 impl Back {
-    /// As it travels.
+    /// The format on the wire.
     pub const fn encode(self) -> [u8; 16] {
         (self.number as u128 | (self.back as u128) << 64).to_le_bytes()
     }
@@ -39,7 +40,7 @@ impl Back {
 /// Bytes of a head.
 pub(super) const HEAD_BYTES: usize = 8;
 
-/// Which channel, and whose message begins.
+/// The channel of a part, and the message if one begins here.
 ///
 /// ```text
 ///  63           32 31           9   8   7        0
@@ -67,12 +68,12 @@ pub enum Start {
         /// Bytes of the message.
         total: u64,
     },
-    /// It is a later one.
+    /// It is a later part.
     Later,
 }
 
 impl Head {
-    /// As it travels.
+    /// The format on the wire.
     pub const fn encode(self) -> [u8; HEAD_BYTES] {
         let (id, first) = match self.begins {
             Some(id) => (id, 1),

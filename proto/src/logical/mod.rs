@@ -9,8 +9,8 @@
 //!        '------------- room, for each channel ----------'
 //! ```
 //!
-//! [`ChannelSender`] says which channel sends next, and how much; [`ChannelReceiver`] how much of what has come is
-//! to be given back; [`Turns`] whose turn it is at either end.
+//! [`ChannelSender`] tells the channel that sends next, and how much. [`ChannelReceiver`] tells how
+//! much of a channel is to be given back. [`Turns`] gives the order of channels at either end.
 mod content;
 mod receiver;
 mod sender;
@@ -24,7 +24,7 @@ pub use turns::Turns;
 /// The numbers of channels.
 // spec: CHAN-1
 pub const NUMBERS: core::ops::RangeInclusive<u8> = 1..=255;
-/// How many numbers there are, with the one that is no channel's.
+/// The number of channel numbers, with the one that is no channel's.
 const PLACES: usize = 256;
 /// Priorities: the highest goes first.
 // spec: CHAN-6

@@ -4,13 +4,13 @@ use crate::lane::Malformed;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-/// Part of a window of which the sender is told at the latest when it was given back.
+/// The sender is told of returned cost at the latest when it is this part of a window.
 const PART: u64 = 4;
 /// Messages longer than this are given back while they come: they could exceed a window.
 // spec: CHAN-10
 const LARGE: u64 = WINDOW / 2;
 
-/// How much of each channel has come, and was given back.
+/// The cost of each channel that has come, and that was given back.
 #[derive(Clone, Debug)]
 pub struct ChannelReceiver {
     lines: Box<[Line; PLACES]>,
@@ -45,7 +45,7 @@ struct Partial {
 enum Room {
     /// It has its place in the window.
     Window,
-    /// It waits for a place among large messages.
+    /// It is dropped as it comes.
     Waits,
     Large,
     /// It is thrown away as it comes.
@@ -195,7 +195,7 @@ impl ChannelReceiver {
         if returned - announced < WINDOW / PART { None } else { Some(returned) }
     }
 
-    /// The sender was told.
+    /// The sender was told of this count.
     pub fn told(&mut self, number: u8, returned: u64) {
         self.lines[usize::from(number)].announced = returned;
         self.check(number);

@@ -24,7 +24,7 @@ pub struct ChannelSender {
 #[derive(Clone, Copy, Debug)]
 struct Line {
     sent: u64,
-    /// Of this, what the receiver has given back.
+    /// Cost that the receiver has given back.
     returned: u64,
     /// The cost of the next part; 0 if nothing waits.
     needs: u64,
@@ -82,7 +82,7 @@ impl ChannelSender {
         may
     }
 
-    /// It was not, after all.
+    /// The message that was counted was not sent after all.
     pub fn take_back(&mut self, number: u8, bytes: u64) {
         self.lines[usize::from(number)].sent -= cost(bytes);
         self.check(number);

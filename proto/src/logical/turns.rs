@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 ///  priority 6   first -> ...                        where nobody above is ready
 /// ```
 ///
-/// Each step costs the same, however many channels there are.
+/// The order of turns of channels. Each step costs the same for any number of channels.
 // spec: CHAN-6, CHAN-7
 #[derive(Clone, Debug)]
 pub struct Turns {

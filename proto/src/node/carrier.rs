@@ -1,7 +1,7 @@
 //! The carrier: it stands for a peer of another host, at the far side of a connection's lanes.
 //!
-//! A connection over the wire is a mediated one whose lanes lie in this process's own memory. Where
-//! a peer of the same host would read and write them, a carrier does:
+//! A connection over the wire is a mediated one whose lanes lie in this process's own memory. A
+//! carrier reads and writes them, in place of a peer of the same host:
 //!
 //! ```text
 //!   port A --> message lane --> carrier ==== records ==== carrier --> message lane --> port B
@@ -61,15 +61,15 @@ pub trait Perform {
         command: (&Words, u64),
         exchange: &mut impl Exchange,
     ) -> Result<bool, Malformed>;
-    /// Puts the data of a put in place, whose turn has not come. False, and nothing has changed,
-    /// where it is no put or would be a fault.
+    /// Places the data of a put before its turn. Returns false, and changes nothing, if the command
+    /// is no put or would be a fault.
     fn place(&mut self, command: (&Words, &[u8])) -> bool;
 }
 
 /// The result of offering a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is where it belongs.
+    /// It was taken.
     Taken,
     /// A command of another channel comes first, or what it causes has no room.
     NotYet,
@@ -148,7 +148,7 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// Of a connection on which nothing has happened.
+    /// The carrier of a connection on which nothing has happened.
     pub fn new() -> Self {
         Self::default()
     }
@@ -165,7 +165,7 @@ impl Carrier {
         }
     }
 
-    /// Whether there is something that the other side has not been told.
+    /// Whether something is to be reported to the other side.
     #[inline]
     pub const fn has_news(&self) -> bool {
         self.told.since.is_some()

@@ -1,5 +1,5 @@
-//! The lanes, words and offers of one connection, in memory of the node's own: what a carrier, or a
-//! peer of the same host, stands at the far side of.
+//! The lanes, words and offers of one connection, in memory of the node. At their far side there is
+//! a carrier, or a peer of the same host.
 use super::carrier::QUEUES_MAX;
 use super::carrier::lanes::{Lanes, NoRoom, Offer, OfferKind, RxLane, TxLane};
 use super::effects::LaneName;
@@ -12,17 +12,17 @@ use alloc::vec::Vec;
 /// Lines of a connection's lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lines {
-    /// Of short messages.
+    /// Lines of the lane of short messages.
     pub messages: u32,
-    /// Of answers to commands.
+    /// Lines of the lane of answers.
     pub responses: u32,
-    /// Of commands, where the peer is of this host.
+    /// Lines of the lane of commands, for a peer of this host.
     pub commands: u32,
-    /// Of each of the two rings that a link carries, a power of two; 0 where there are none.
+    /// Lines of each of the two rings that a link carries, a power of two; 0 for none.
     pub ring: u32,
 }
 
-/// How far a peer's commands have come here, or ours there.
+/// Progress of commands in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Commands executed.
@@ -45,7 +45,7 @@ pub(super) struct Connection {
     pub(super) responses: Lane,
     pub(super) sinks: Vec<Lane>,
     pub(super) offered: VecDeque<Offer>,
-    /// How far the peer's commands have come here, and ours there.
+    /// Progress of the peer's commands here, and of this node's commands there.
     pub(super) here: Progress,
     pub(super) there: Progress,
 }
@@ -96,7 +96,7 @@ impl Connection {
         others.into_iter().chain(queues)
     }
 
-    /// A peer of the same host offers something.
+    /// A peer of the same host makes an offer.
     // spec: WIRE-9
     pub(super) fn take_offer(&mut self, offer: Offer) -> Result<(), Malformed> {
         match offer.kind {

@@ -1,7 +1,7 @@
 //! The effects of a node: on its program and its memory, and on the ways to its peers.
 //!
-//! There are two traits, because a command that has come reaches memory while its answer goes into
-//! a frame: a [`Program`], and the [`Wire`] between nodes.
+//! There are two traits, [`Program`] and [`Wire`], because an arriving command reaches memory while
+//! its answer goes into a frame.
 use super::initiator::{Ended, Landing, ResponseLane};
 use super::lane::{Entry, Lane};
 use super::linked::{Network, Transmit};
@@ -20,11 +20,11 @@ use crate::units::{Extent, PeerId};
 use crate::xlate::Table;
 use core::fmt::Debug;
 
-/// The program that has a node: memory that peers may reach, local ends of operations, and what it
-/// is told.
+/// The program of a node: memory that peers may reach, local ends of operations, and the receiver
+/// of events.
 pub trait Program: Exposed {
-    /// Names memory for the local end of an operation: where a put's data lies until it has ended,
-    /// and where a get's lands.
+    /// Names memory for the local end of an operation: the source of a put, or the destination of a
+    /// get.
     type Local: Debug;
     /// Names what becomes of a deposit message's answer.
     type Reply: Debug;
@@ -52,18 +52,17 @@ pub trait Program: Exposed {
 /// A lane between two ports of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneName {
-    /// Of commands.
+    /// The lane of commands.
     Commands,
-    /// Of answers to commands.
+    /// The lane of answers to commands.
     Responses,
-    /// Of short messages.
+    /// The lane of short messages.
     Messages,
-    /// Of a queue of the reader's, which has this number among those of the connection.
+    /// The lane of a queue of the reader, which has this number among those of the connection.
     Queue(usize),
 }
 
-/// A word by which one port tells another one of the same host how far it has come; counts only
-/// grow.
+/// A word by which one port reports its progress to another one of the same host; counts only grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordName {
     /// Commands executed in all. The answers of all that are counted were stored before.
@@ -117,7 +116,7 @@ pub(super) struct Shared<'a, P, W> {
 pub(super) struct Reach<'a, P> {
     pub(super) program: &'a mut P,
     pub(super) notes: &'a mut Notes,
-    /// Of the peer's notifications, what the program has taken.
+    /// Number of the peer's notifications that the program has taken.
     pub(super) taken: u64,
 }
 

@@ -36,15 +36,15 @@ const _: () = assert!(NOTES_UNREAD_MAX >= PENDING_MAX as u64, "what is under way
 
 /// The way to a target: a lane that its engine reads, or the frames of a link.
 pub trait Requests {
-    /// How long records may be.
+    /// The greatest lengths of records.
     fn bounds(&self) -> Bounds;
     /// The target's count of notifications that its program has taken.
     fn taken(&self) -> u64;
     /// Whether a command with `data` bytes finds room. `answered` selects the channel of the
     /// commands that are always answered.
     fn has_room(&mut self, answered: bool, data: usize) -> bool;
-    /// Passes a command on, for which there is room; its data lies at this offset of the local end,
-    /// and is so long.
+    /// Passes a command on, for which there is room. `data` is the offset of its data in the local
+    /// end, and their length.
     fn push(&mut self, command: &impl CommandRecord, data: (u64, usize));
     /// Lines or frames that a batch may take at most.
     fn reach(&self) -> u64;
@@ -52,18 +52,18 @@ pub trait Requests {
     fn has_room_for_batch(&mut self, units: u64) -> bool;
 }
 
-/// Why an operation was not begun. Nothing has happened.
+/// The reason why an operation was not begun. Nothing has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// As many operations are under way as can be.
+    /// The greatest number of operations is under way.
     TooManyOutstanding,
     /// The target has not taken commands or notifications yet.
     NoRoom,
-    /// It will never find room.
+    /// The operation will never find room.
     TooLong,
 }
 
-/// Where an answer goes while no call is waiting for it.
+/// The destination of an answer if no call is waiting for it.
 #[derive(Debug)]
 enum Sink<M, R> {
     /// A get's data.
@@ -80,7 +80,7 @@ pub struct Initiator<M, R> {
     pending: Pending,
     /// Commands that raise a notification at the target, posted in all.
     noted: u64,
-    /// By the operation's place; there are none before the first one.
+    /// The destinations by the operation's place; empty before the first operation.
     sinks: Vec<Option<Sink<M, R>>>,
 }
 
@@ -212,7 +212,7 @@ impl<M, R> Initiator<M, R> {
     /// Checks everything that can be busy for a deposit message with `data` bytes.
     ///
     /// # Errors
-    /// As [`Initiator::check_room`].
+    /// Those of [`Initiator::check_room`].
     // spec: DEP-13, DEP-27
     pub fn check_message_room(
         &self,
@@ -260,7 +260,7 @@ impl<M, R> Initiator<M, R> {
     /// Makes sure that operations which are released together find room, all of them.
     ///
     /// # Errors
-    /// As [`Initiator::check_room`].
+    /// Those of [`Initiator::check_room`].
     // spec: BATCH-2
     pub fn check_batch(
         &self,

@@ -55,7 +55,7 @@ impl Lane {
         debug_assert!(self.cursor == self.reader.published(), "the writer knows what it has back");
     }
 
-    /// How many lines it has.
+    /// The number of its lines.
     pub const fn lines(&self) -> u32 {
         self.writer.lines()
     }
@@ -127,7 +127,7 @@ impl Lane {
         self.peek().and_then(|record| record.bytes.get(8 * H..)).unwrap_or_default()
     }
 
-    /// Its reader is done with it.
+    /// The reader is done with the record at the head.
     pub(super) fn consume(&mut self) {
         let taken = self.take();
         debug_assert!(taken.is_some(), "a record is consumed once it is there");
@@ -152,7 +152,7 @@ impl Lane {
         Some(entry)
     }
 
-    /// Takes the record at the head, whose lines are given back when they come back.
+    /// Passes on the record at the head; its lines are given back later, by [`Lane::give_back`].
     pub fn pass(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         self.reader.consume(lines_for(entry.bytes.len()));

@@ -63,8 +63,7 @@ pub struct StepContext<'a, L, T, N> {
 /// The result of [`Linked::serve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// There is something for the port: what was taken in, or room for commands where there was
-    /// none.
+    /// Whether there is something for the port: input, or new room for commands.
     pub has_news: bool,
     /// Something was due.
     pub was_due: bool,
@@ -78,11 +77,11 @@ pub struct Linked<M: Memory> {
     frames: Frames<M>,
     /// The frames that are coming in pieces.
     assembly: Assembly,
-    /// Frames whose data was put in place before their turn.
+    /// Number of frames whose data was placed before their turn.
     early: u64,
     /// Bytes of each channel's oldest kept frame that were taken already.
     progress: [usize; CHANNELS],
-    /// When there is something to do though nothing happens.
+    /// The time when there is something to do, if nothing happens before.
     deadline: u64,
     /// Channels on which something may not be sent yet, which the deadline takes into account.
     held_up: u8,
@@ -94,7 +93,7 @@ pub struct Linked<M: Memory> {
 }
 
 impl<M: Memory> Linked<M> {
-    /// With an end of an open link, whose channels have buffers.
+    /// A linked peer with the end of an open link, whose channels have buffers.
     pub fn new(end: End, frames: Frames<M>) -> Self {
         Self {
             end,
@@ -132,7 +131,7 @@ impl<M: Memory> Linked<M> {
         &self.end
     }
 
-    /// The same, for what is told and asked besides frames; see [`Linked::wake`].
+    /// The end, for its other reports and requests; see [`Linked::wake`].
     #[inline]
     pub const fn end_mut(&mut self) -> &mut End {
         &mut self.end
@@ -150,7 +149,7 @@ impl<M: Memory> Linked<M> {
         &self.frames
     }
 
-    /// Frames whose data was put in place before their turn.
+    /// Number of frames whose data was placed before their turn.
     pub const fn early(&self) -> u64 {
         self.early
     }
@@ -161,7 +160,7 @@ impl<M: Memory> Linked<M> {
         self.deadline = now;
     }
 
-    /// When [`Linked::serve`] has something to do next, though nothing happens.
+    /// The time when [`Linked::serve`] has something to do next, if nothing happens before.
     #[inline]
     pub fn deadline(&self) -> u64 {
         self.deadline.min(self.carrier.deadline().unwrap_or(u64::MAX))
@@ -209,8 +208,8 @@ impl<M: Memory> Linked<M> {
         self.end.on_open(incarnation, is_believed, now)
     }
 
-    /// Warm reset: what came before its turn is forgotten, and both ends go on with what each of
-    /// them expects.
+    /// Warm reset: frames kept before their turn are forgotten, and both ends go on with the next
+    /// frames that they expect.
     // spec: WIRE-11
     pub fn resync(&mut self, now: u64, network: &mut impl Network<M>) {
         self.assembly.clear();
@@ -227,7 +226,7 @@ impl<M: Memory> Linked<M> {
         asks
     }
 
-    /// Whether nothing of ours is under way.
+    /// Whether nothing that this end has sent is under way.
     pub fn is_quiet(&self) -> bool {
         Channel::ALL.iter().all(|channel| self.end.sender(*channel).is_idle())
     }
@@ -311,7 +310,7 @@ impl<M: Memory> Linked<M> {
         }
     }
 
-    /// Says what the other side has not been told, though there would be time.
+    /// Sends all pending reports now, before they are due.
     // spec: WIRE-15
     pub fn settle(&mut self, now: u64, lanes: &mut impl Lanes, network: &mut impl Network<M>) {
         let has_news = self.carrier.has_news();
@@ -351,7 +350,7 @@ impl<M: Memory> Linked<M> {
         Channel::ALL.iter().any(|channel| self.end.receiver(*channel).held() > 0)
     }
 
-    /// A header was found by a look; [`Linked::on_payload`] is told what it was.
+    /// Takes the header that a look has found. Its result goes to [`Linked::on_payload`].
     ///
     /// # Errors
     /// [`Malformed`] where no correct peer says that.
@@ -436,9 +435,9 @@ impl<M: Memory> Linked<M> {
         self.assembly.add(header, payload, self.frames.room())
     }
 
-    /// A frame that came before its turn. Where its sender lets us, the data of its puts is put in
-    /// place, and only what is to happen in its turn is kept. Whether the sender was right to, does
-    /// not matter here: what a put may reach, its initiator may write at any time.
+    /// A frame has come before its turn. If its sender allows it, the data of its puts is placed,
+    /// and only the rest is kept for its turn. It does not matter whether the sender was right: its
+    /// initiator may write to the memory that a put may reach at any time.
     // spec: WIRE-13
     fn keep_ahead(
         &mut self,
@@ -454,7 +453,7 @@ impl<M: Memory> Linked<M> {
         self.frames.keep(header.channel, header.seq, Kept { bytes, is_placed });
     }
 
-    /// A frame whose turn has come: its records, and those of the frames kept behind it.
+    /// Takes the records of a frame whose turn has come, and those of the frames kept behind it.
     fn deliver<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
         header: &Header,
@@ -526,8 +525,8 @@ impl<M: Memory> Linked<M> {
         Ok(true)
     }
 
-    /// Hands records to the carrier, possibly those of a frame whose data is in place; how many
-    /// bytes of them it took.
+    /// Hands records to the carrier, possibly those of a frame whose data is in place. Returns the
+    /// number of bytes that it took.
     fn take_records<L: Lanes, T: Perform, N: Network<M>>(
         &mut self,
         (records, is_placed): (Records<'_>, bool),

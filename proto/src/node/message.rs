@@ -19,10 +19,10 @@ pub const fn check(len: usize) -> Result<(), Fault> {
     check_record(len, EAGER_MAX)
 }
 
-/// Whether a record may be so long in a queue whose longest one is known.
+/// Checks the length of a record against the longest one of its queue.
 ///
 /// # Errors
-/// As [`check`].
+/// The faults of [`check`].
 // spec: QUE-3
 #[inline]
 pub const fn check_record(len: usize, longest: usize) -> Result<(), Fault> {
@@ -49,7 +49,7 @@ pub const fn data_of(record: &lane::Status, is_gated: bool) -> Result<usize, Mal
     }
 }
 
-/// Bytes of a record in a queue's lane whose longest one is known.
+/// Bytes of a record in the lane of a queue with this longest record.
 // spec: QUE-8, ERR-6
 #[inline]
 pub const fn record_of(record: &lane::Status, longest: usize) -> Result<usize, Malformed> {

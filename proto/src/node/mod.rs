@@ -1,10 +1,10 @@
 //! A node: what a port decides above links and lanes.
 //!
-//! It has peers. Its operations on them become commands; theirs come here, are checked, performed
-//! and answered. All of it stands here without memory files, threads, sockets or clock: what a
-//! machine does to those, it does through traits. [`Node`] is the whole of it, operation, frame,
-//! record and time in, effects out. The engine implements the traits of the single machines over
-//! shared memory and the network.
+//! A node has peers. Its operations on them become commands; their commands are checked, performed
+//! and answered. The machines here have no memory files, threads, sockets or clock: they act
+//! through traits. [`Node`] is all of a node: operations, frames, records and time come in, effects
+//! go out. The engine implements the traits of the single machines over shared memory and the
+//! network.
 //!
 //! | module | machine |
 //! |---|---|

@@ -127,7 +127,8 @@ impl Notes {
         self.queue.iter().any(|note| is_raised_by(note, peer))
     }
 
-    /// Those that this peer has raised would credit a later connection of its number.
+    /// Forgets a peer's raised notifications, which would otherwise give credit to a later
+    /// connection of its number.
     // spec: LIFE-14
     pub fn forget(&mut self, peer: PeerId) {
         self.queue.retain(|note| !is_raised_by(note, peer));

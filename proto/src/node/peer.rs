@@ -1,4 +1,4 @@
-//! A peer as its node has it: our operations on it, its commands here, and what is between.
+//! A peer as its node has it: operations on it, its commands, and the connection.
 //!
 //! ```text
 //!   operation --> initiator --> way ==== frames of a link, or lanes of this host ==== peer
@@ -53,7 +53,7 @@ pub struct Peer<M: Memory, P: Program> {
     target: Target,
     connection: Connection,
     way: Way<M>,
-    /// Of the last operation, what has found no room yet, and where its data lies.
+    /// The rest of the last operation that has found no room yet, and the memory of its data.
     unpushed: Option<(Commands, Option<P::Local>)>,
     /// Lines of all queues that were offered to it.
     queue_lines: u32,
@@ -119,7 +119,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         self.connection.there
     }
 
-    /// Why the connection has ended, if it has.
+    /// The reason why the connection has ended, if it has.
     pub const fn ended(&self) -> Option<Fault> {
         self.ended
     }
@@ -139,8 +139,8 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
     }
 
-    /// Whether everything that was posted and sent has arrived, and the peer was told of what it
-    /// has posted.
+    /// Whether everything that was posted and sent has arrived, and progress on the peer's commands
+    /// was reported.
     pub fn is_idle(&self) -> bool {
         let is_passed = match &self.way {
             Way::Linked(linked) => linked.is_idle(&self.connection),
@@ -149,7 +149,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         is_passed && self.unpushed.is_none() && self.initiator.is_empty()
     }
 
-    /// When there is something to do though nothing happens.
+    /// The time when there is something to do, if nothing happens before.
     pub(super) fn deadline(&self) -> u64 {
         match &self.way {
             _ if self.is_over() => u64::MAX,
@@ -450,7 +450,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         Ok(Some(done))
     }
 
-    /// How far the peer's commands have come is told from now on.
+    /// Reports progress on the peer's commands from now on.
     // spec: DEP-27
     fn sync(&mut self) {
         let Progress { done, noted } = self.connection.here;
@@ -485,7 +485,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
     }
 
-    /// It has stored a word.
+    /// The peer has stored a word.
     pub(super) fn on_word(&mut self, word: WordName, value: u64) -> Result<(), Malformed> {
         // A count of notifications that cannot be is no credit, and needs no look here.
         if word == WordName::Done && value > self.initiator.posted() {
@@ -497,7 +497,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
     }
 
-    /// It offers something.
+    /// The peer offers a queue or a capability.
     // spec: WIRE-9
     pub(super) fn on_offer(&mut self, offer: Offer) -> Result<(), Malformed> {
         match self.way {
@@ -507,8 +507,8 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
     }
 
-    /// Takes in what the peer has answered and told, and what it offers; pushes what there is room
-    /// for by that.
+    /// Takes the peer's answers, reports and offers, and then pushes commands for which there is
+    /// room.
     // spec: NOTI-3, NOTI-4, LANE-10
     pub(super) fn take_in<W>(&mut self, shared: &mut Shared<'_, P, W>) -> Result<(), Malformed> {
         if self.ended.is_some() {
@@ -535,7 +535,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
         Ok(())
     }
 
-    /// Why the link has ended, if it has and the connection has not.
+    /// The reason why the link has ended, if it has and the connection has not.
     // spec: LIFE-11, LIFE-22
     pub(super) fn closed(&self) -> Option<Fault> {
         let State::Closed(why) = self.link()?.end().state() else { return None };
@@ -566,7 +566,7 @@ struct Serving<'a, P> {
     target: &'a mut Target,
     table: &'a Table,
     reach: Reach<'a, P>,
-    /// Its connection has not ended.
+    /// Whether its connection is alive.
     is_served: bool,
 }
 

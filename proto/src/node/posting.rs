@@ -19,9 +19,9 @@ use alloc::boxed::Box;
 pub struct Order<L> {
     /// The operation, its place, and the notifications.
     pub command: Command,
-    /// How a put or a get lies at both ends; of another one, what it reaches.
+    /// The layout of a put or a get at both ends; of another operation, the range that it reaches.
     pub shape: Shape,
-    /// Where a put's data comes from, or a get's goes.
+    /// The source of a put's data, or the destination of a get's.
     pub local: Option<L>,
 }
 
@@ -34,9 +34,9 @@ pub(super) enum Way<M: Memory> {
     SameHost(Box<SameHost>),
 }
 
-/// Where a command's data comes from.
+/// The source of a command's data.
 pub(super) enum Source<'a, L> {
-    /// There is none.
+    /// There is no data.
     Nothing,
     /// The call has it.
     Call(&'a [u8]),

@@ -1,4 +1,4 @@
-//! A peer of the same host: it reads the lanes that the port writes, and writes those that the port
+//! A peer of the same host. It reads the lanes that the port writes, and writes those that the port
 //! reads.
 //!
 //! ```text
@@ -17,7 +17,7 @@ use crate::units::PeerId;
 use crate::xlate::Table;
 use alloc::vec::Vec;
 
-/// The lanes of commands and of answers, and what the peer was told.
+/// The lanes of commands and of answers, and the words as last reported to the peer.
 #[derive(Debug)]
 pub(super) struct SameHost {
     /// The lanes that the port writes.
@@ -51,7 +51,7 @@ impl SameHost {
         self.has_news
     }
 
-    /// The peer has stored a record, whose writer knows what there is room for.
+    /// The peer has stored a record; it knows the free room of the lane.
     // spec: LANE-8, ERR-6
     pub(super) fn on_record(
         &mut self,

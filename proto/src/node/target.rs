@@ -23,7 +23,7 @@ use crate::notify::{Classes, Notification, Operation};
 use crate::units::{Claim, Extent, PeerId, Rights};
 use crate::xlate::Table;
 
-/// How the data of a command comes, and how its answer goes.
+/// The data of a command, and the way of its answer.
 pub trait Exchange {
     /// Copies the data of a message, `into.len()` bytes.
     fn bring(&mut self, into: &mut [u8]);
@@ -43,14 +43,14 @@ pub trait CommandLane: Exchange {
     fn peek(&self) -> Option<Result<lane::Status, Malformed>>;
     /// Its first words.
     fn head(&self) -> Words;
-    /// It was performed.
+    /// The command was performed.
     fn consume(&mut self, record: &lane::Status);
 }
 
 /// The result of a deposit message at the inlet that its key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It was carried out, or faulted there.
+    /// It was executed, or has faulted there.
     Carried(Carried),
     /// The key is alive, and names no inlet.
     NoInlet,
@@ -69,7 +69,7 @@ pub trait Exposed {
     fn store(&mut self, to: Extent, value: u64);
     /// Performs an atomic on memory.
     fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched;
-    /// Carries a deposit message out, whose inlet's memory begins at `at`.
+    /// Executes a deposit message; the memory of its inlet begins at `at`.
     fn carry_out(&mut self, posted: &Posted, at: Extent, exchange: &mut impl Exchange) -> Delivery;
     /// Copies what the message that was carried out last has read.
     fn give(&self, into: &mut [u8]);
@@ -80,18 +80,19 @@ pub trait Exposed {
 pub trait Resources: Exposed {
     /// Raises a notification.
     fn notify(&mut self, notification: Notification);
-    /// How many of this peer's notifications the program has taken in all.
+    /// Number of this peer's notifications that the program has taken in all.
     fn taken(&self) -> u64;
 }
 
-/// How far a peer's commands have come.
+/// The progress of a peer's commands at their target.
 #[derive(Debug)]
 pub struct Target {
     peer: PeerId,
     executed: u64,
     /// Notifications raised for this peer's commands, or that might have been.
     noted: u64,
-    /// Of those that might have been raised and were not, what the peer was not told yet.
+    /// Number of notifications that were not raised although they might have been, and whose credit
+    /// was not returned yet.
     spared: u64,
 }
 
@@ -106,7 +107,7 @@ pub const fn data_of(record: &lane::Status) -> Result<u64, Malformed> {
 }
 
 impl Target {
-    /// For a peer that has posted nothing yet.
+    /// The target for a peer that has posted nothing yet.
     pub const fn new(peer: PeerId) -> Self {
         Self { peer, executed: 0, noted: 0, spared: 0 }
     }
@@ -117,7 +118,8 @@ impl Target {
         self.peer
     }
 
-    /// Commands executed in all, which the peer is told when their effects and answers are there.
+    /// Number of commands executed in all. It is reported once their effects and answers are
+    /// visible.
     #[inline]
     pub const fn executed(&self) -> u64 {
         self.executed
@@ -257,9 +259,9 @@ impl Target {
         table.check(self.peer, &command.claim, command.rights())
     }
 
-    /// Puts the data of a put in place, whose turn has not come. Nothing else of the command
-    /// happens before that, and then all is checked anew. False, and nothing has changed, where it
-    /// is no put or would be a fault.
+    /// Places the data of a put before its turn. Nothing else of the command happens before its
+    /// turn, and then everything is checked anew. Returns false, and changes nothing, if the
+    /// command is no put or would be a fault.
     // spec: WIRE-13
     #[inline]
     pub fn place(

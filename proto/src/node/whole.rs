@@ -44,14 +44,14 @@ use crate::xlate::{Cover, Table};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Why something was not posted. Nothing has happened.
+/// The reason why something was not posted. Nothing has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {
-    /// It is too long, or may find room later.
+    /// The operation is too long, or may find room later.
     Refused(Refused),
     /// The program has to take notifications first.
     NotificationsFull,
-    /// It cannot be.
+    /// The operation is invalid.
     Fault(Fault),
 }
 
@@ -67,12 +67,12 @@ impl From<Fault> for PostError {
     }
 }
 
-/// A node, whose frames lie in memory of this kind.
+/// A node; `M` is the memory of its frames.
 #[derive(Debug)]
 pub struct Node<M: Memory, P: Program> {
     table: Table,
     notes: Notes,
-    /// By number.
+    /// The peers by number.
     peers: Box<[Option<Peer<M, P>>]>,
     /// Inputs that no correct peer sends.
     malformed: u64,
@@ -137,7 +137,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         self.malformed
     }
 
-    /// When [`Node::on_time`] has something to do next, though nothing happens.
+    /// The time when [`Node::on_time`] has something to do next, if nothing happens before.
     pub fn deadline(&self) -> u64 {
         self.peers.iter().flatten().map(Peer::deadline).min().unwrap_or(u64::MAX)
     }
@@ -202,7 +202,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Posts several operations, in their order, all or none of them. None waits for an answer.
     ///
     /// # Errors
-    /// As [`Node::post`].
+    /// Those of [`Node::post`].
     // spec: BATCH-2
     pub fn batch(
         &mut self,
@@ -230,7 +230,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// expects a given number of them.
     ///
     /// # Errors
-    /// As [`Node::post`].
+    /// Those of [`Node::post`].
     // spec: DEP-13, DEP-27
     pub fn deposit(
         &mut self,
@@ -373,7 +373,7 @@ impl<M: Memory, P: Program> Node<M, P> {
 
 /// Input.
 impl<M: Memory, P: Program> Node<M, P> {
-    /// A frame has come, whose header is sound. One of a link that is no more changes nothing.
+    /// Takes a frame with a sound header. A frame of a former link changes nothing.
     // spec: LINK-1, LIFE-18
     pub fn on_frame<W: Wire>(
         &mut self,
@@ -438,7 +438,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         }
     }
 
-    /// It is time: what is due is done, and what was posted goes.
+    /// Does everything that is due at `now`, and sends posted operations.
     // spec: PROG-2
     pub fn on_time<W: Wire>(&mut self, now: u64, host: &mut Host<'_, P, W>) {
         for number in 0..self.peers.len() {

@@ -9,8 +9,8 @@ pub const ENOUGH: u32 = 65;
 /// would find the ring slow.
 pub const SPARED_MAX: u32 = 1024;
 
-/// How a receiver has taken messages that asked: by the ring, or read where they lie, which only it
-/// knows.
+/// A receiver's choice for messages that offer both: by the ring, or read in the sender's memory.
+/// The sender learns it from the answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asking {
     wanted: u32,

@@ -8,7 +8,7 @@ use crate::limits::LINE;
 pub struct Source {
     len: u64,
     passed: u64,
-    /// By the reader, as it has said.
+    /// Bytes taken by the reader, as last reported.
     taken: u64,
 }
 

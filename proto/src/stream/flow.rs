@@ -154,13 +154,13 @@ impl Streams {
         }
     }
 
-    /// Of one whose feeder has died, the name may be another one's by now.
+    /// The entry of a stream. After its feeder has died, another stream may have the name.
     pub(super) fn entry_of(&self, stream: &Stream) -> Option<Entry> {
         let row = self.directory.get(stream.name).filter(|_| stream.feeder != Feeder::Gone);
         row.map(|row| row.entry)
     }
 
-    /// Where a stream's items go: as before, or as the directory says.
+    /// The hop of a stream's items: the one before, or the one that the directory gives.
     // spec: PIPE-4, PIPE-5
     fn hop_of(&mut self, place: u16, fx: &mut impl Effects) -> Result<u16, FailureReason> {
         let stream = self.streams.get(place).ok_or(FailureReason::Nowhere)?;
@@ -242,7 +242,7 @@ impl Streams {
         }
     }
 
-    /// The same of one; the next one is who feeds it from this port.
+    /// Fails one stream; the next one is the stream of this port that feeds it.
     fn fail_one(
         &mut self,
         place: u16,

@@ -24,7 +24,7 @@ pub enum Message {
     Credit {
         /// The stream's number.
         number: u32,
-        /// How many.
+        /// Number of units.
         units: u8,
     },
     /// Nothing follows.
@@ -38,7 +38,7 @@ pub enum Message {
     Stop {
         /// The stream's number.
         number: u32,
-        /// How it went: never cut.
+        /// The kind of end: never cut.
         end: StreamEnd,
     },
     /// An entry is to be set.

@@ -7,8 +7,8 @@
 //!                  '------- credit ---------' '-- entry: B itself: what was emitted is next
 //! ```
 //!
-//! This machine is what one port knows and decides. It holds numbers; the items lie in two queues
-//! for each stream, which its user keeps: those that have arrived, and those that were emitted.
+//! This machine holds the state of one port. It holds numbers; its user keeps the items in two
+//! queues for each stream, one of arrived items and one of emitted items.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -50,7 +50,7 @@ pub const fn weight(bytes: usize) -> u8 {
     if units < WINDOW as usize / 2 { units as u8 } else { WINDOW / 2 }
 }
 
-/// Names a stream at a port: by who feeds it, which may be the port itself, and a number.
+/// Names a stream at a port: by the port that feeds it, which may be the port itself, and a number.
 // spec: PIPE-3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName {
@@ -77,13 +77,13 @@ pub struct Way {
 pub struct Entry {
     /// The next port, and the stream's number there.
     pub to: StreamName,
-    /// The next stage, and what it is told.
+    /// The next stage, and its arguments.
     pub way: Way,
-    /// It serves any number of streams, one after the other, and not only the next one.
+    /// Whether it serves any number of streams, one after the other, and not only the next one.
     pub lasts: bool,
 }
 
-/// Why a stream has failed.
+/// The reason why a stream has failed.
 // spec: PIPE-14
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -142,12 +142,12 @@ impl core::fmt::Display for FailureReason {
     }
 }
 
-/// Why and where a stream has failed.
+/// The reason and the place of a stream's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamFailure {
     /// Why.
     pub why: FailureReason,
-    /// At which port; which port, where one died.
+    /// The port where it failed; after a death, the port that died.
     pub at: PeerId,
 }
 
@@ -155,9 +155,9 @@ pub struct StreamFailure {
 // spec: PIPE-13
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamEnd {
-    /// That was all.
+    /// All items have come.
     Closed,
-    /// That was all that goes this way: an entry was cleared or replaced.
+    /// All items on this way have come: an entry was cleared or replaced.
     Cut,
     /// More was to come.
     Failed(StreamFailure),
@@ -170,7 +170,7 @@ pub enum StreamEnd {
 pub enum EntryAnswer {
     /// It is done.
     Done = 0,
-    /// Nobody but the port itself, or who has set the entry, may do this.
+    /// Only the port itself, or the port that has set the entry, may do this.
     Denied = 1,
     /// There is no room for an entry.
     Full = 2,
@@ -253,14 +253,14 @@ enum Feeder {
     Gone,
 }
 
-/// How far a stream has come.
+/// The phase of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     /// Its stage takes items.
     Flows,
-    /// Its stage has heard of the end.
+    /// Its stage has seen the end.
     Heard,
-    /// The next one was told.
+    /// The next stage was told of the end.
     Passed,
 }
 
@@ -270,19 +270,19 @@ struct Stream {
     name: StreamName,
     way: Way,
     feeder: Feeder,
-    /// Units that its feeder has sent and was not told to have back.
+    /// Units that its feeder has sent and that were not returned.
     taken: u8,
-    /// Of these, what was run.
+    /// Units of these that were run.
     owed: u8,
     end: Option<StreamEnd>,
     phase: Phase,
-    /// Where what it emits goes now.
+    /// The hop that its emitted items take now.
     hop: Option<u16>,
     /// Hops that are not over; all but one were cut.
     hops: u16,
 }
 
-/// From a stream of this port to the next stage.
+/// The way from a stream of this port to the next stage.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     to: StreamName,
@@ -296,7 +296,7 @@ struct Hop {
     has_ended: bool,
 }
 
-/// An entry, and who has set it.
+/// An entry, and the port that has set it.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     entry: Entry,
@@ -312,15 +312,15 @@ pub struct Streams {
     is_open: bool,
     directory: Table<StreamName, Row>,
     streams: Slab<Stream>,
-    /// Those that are fed.
+    /// Streams by the name under which they are fed.
     fed: Table<StreamName, u16>,
     hops: Slab<Hop>,
-    /// By what they lead to.
+    /// Streams by the name of their destination.
     leads: Table<StreamName, u16>,
     /// The stream that is next, before all others.
     current: Option<u16>,
     ready: Line,
-    /// Those for whose next port there was no room.
+    /// Streams whose next port had no room.
     held: Line,
 }
 

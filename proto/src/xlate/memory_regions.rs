@@ -15,7 +15,7 @@ pub const MEMORY_REGION_SPANS_MAX: usize = 16;
 /// A memory region as remotes see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposure {
-    /// How they call its first byte.
+    /// The address of its first byte.
     pub base: u64,
     /// Bytes.
     pub len: u64,
@@ -26,11 +26,11 @@ pub struct Exposure {
 /// A memory region was not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExposeError {
-    /// There is one of this key.
+    /// The key is in use.
     KeyTaken,
     /// The set is full, [`MEMORY_REGIONS_MAX`].
     TooMany,
-    /// It has more than [`MEMORY_REGION_SPANS_MAX`] spans.
+    /// The memory region has more than [`MEMORY_REGION_SPANS_MAX`] spans.
     TooManySpans,
     /// The address behind its last byte is beyond what an address can be.
     TooLong,

@@ -18,7 +18,7 @@ pub struct LongReceiver {
     landing: Option<Landing>,
     /// The sender waits for it.
     is_wanted: bool,
-    /// The message that is coming, or came last: whose it is, and why it is forgotten.
+    /// The message that is coming, or came last: its handler, and the reason why it is dropped.
     id: u32,
     dropped: Option<DropCause>,
     /// Bytes that it still lacks.
@@ -30,7 +30,7 @@ pub struct LongReceiver {
 /// A piece that was taken, of the message that is coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Where it lies.
+    /// Its place in the landing.
     pub piece: Piece,
     /// The message is whole.
     pub is_last: bool,
@@ -150,7 +150,7 @@ impl LongReceiver {
         (ring.taken() - told >= ring.bytes() / PART).then(|| ring.taken())
     }
 
-    /// The sender was told.
+    /// The sender was told of the bytes taken.
     pub fn told(&mut self, taken: u64) {
         if let Some(landing) = &mut self.landing {
             debug_assert!(landing.told <= taken, "counts can only grow");
@@ -188,7 +188,7 @@ impl LongReceiver {
         self.pulled
     }
 
-    /// The sender was told.
+    /// The sender was told the answer.
     pub const fn told_pulled(&mut self) {
         debug_assert!(self.pulled.is_some(), "something was due");
         self.pulled = None;

@@ -5,22 +5,22 @@ use crate::lane::Malformed;
 use crate::ring::Writer;
 use crate::ring::asking::Asking;
 
-/// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
+/// Bytes of a piece at most. Of a message of two pieces both ends copy one at the same time.
 const PIECE_MAX: usize = 1 << 15;
 
 /// The way of records and pieces to the receiver.
 pub trait Way {
-    /// Why something does not go now, or never will.
+    /// The reason why something is not sent now, or never will be.
     type Error;
     /// Says a record.
     ///
     /// # Errors
-    /// It is not said.
+    /// The record is not sent.
     fn say(&mut self, record: &Record<'_>) -> Result<(), Self::Error>;
     /// Opens the landing of `bytes` bytes, which is handed over outside of the records.
     ///
     /// # Errors
-    /// It is not there yet, or is none.
+    /// The landing is not there yet, or never will be.
     fn open(&mut self, bytes: u64) -> Result<(), Self::Error>;
     /// Puts bytes into the landing, from this one on.
     ///
@@ -29,8 +29,8 @@ pub trait Way {
     fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error>;
     /// Bytes of the longest put that waits for nobody.
     fn longest_put(&mut self) -> usize;
-    /// Where the receiver may read a message, which stays there until it has answered; none where
-    /// it is not asked to.
+    /// The address at which the receiver may read a message, which stays there until it has
+    /// answered. Returns `None` if the receiver is not to be asked.
     fn offers(&self, message: &Message<'_>) -> Option<u64>;
 }
 
@@ -50,26 +50,26 @@ pub struct Message<'a> {
 enum Landing {
     #[default]
     Unknown,
-    /// It was asked for.
+    /// A landing was asked for.
     Wanted,
-    /// It is about to be handed over.
+    /// The landing is about to be handed over.
     Promised(Writer),
     Open(Writer),
 }
 
-/// How far a message is that the receiver is to read in our memory.
+/// The state of a message that the receiver is to read in the sender's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pull {
-    /// There is none.
+    /// There is no such message.
     #[default]
     Idle,
-    /// The receiver was told where it lies, and may be reading it.
+    /// The receiver was told the address, and may be reading.
     Asked,
     /// The receiver has read it.
     Read,
     /// The receiver wants it by the landing.
     Wanted,
-    /// The receiver cannot read in our memory: all messages go by the landing.
+    /// The receiver cannot read in the sender's memory: all messages go by the landing.
     Refused,
 }
 
@@ -95,7 +95,7 @@ impl LongSender {
         self.is_held = is_held;
     }
 
-    /// Whether the receiver may be reading a message in our memory.
+    /// Whether the receiver may be reading a message in the sender's memory.
     pub const fn is_being_read(&self) -> bool {
         matches!(self.pull, Pull::Asked)
     }
@@ -219,7 +219,7 @@ impl LongSender {
         }
     }
 
-    /// The receiver tells how much it has taken.
+    /// The receiver reports the bytes that it has taken.
     ///
     /// # Errors
     /// [`Malformed`] where that was not put.
@@ -231,7 +231,7 @@ impl LongSender {
         }
     }
 
-    /// The receiver says what it has made of our message.
+    /// The receiver answers the pull request.
     ///
     /// # Errors
     /// [`Malformed`] where it was not asked.

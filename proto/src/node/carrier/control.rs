@@ -9,21 +9,21 @@ use crate::lane::Malformed;
 use crate::limits::PENDING_MAX;
 use crate::link::frame::{Channel, Full, Record, RecordKind};
 
-/// Nanoseconds for which the other side need not be told what nobody waits for.
+/// Nanoseconds for which a report may be delayed if nobody waits for it.
 pub const COUNTS_DELAY: u64 = 20_000;
-/// Commands whose end may go untold: half of what an initiator may have under way.
+/// Commands whose end may be unreported: half of the commands that an initiator may have under way.
 const UNTOLD_MAX: u64 = PENDING_MAX as u64 / 2;
 
-/// Of this part of a ring at most it goes untold that it was taken.
+/// A report is due once a ring's length divided by this was taken without one.
 const RING_SHARES: u32 = 4;
 
 /// The subject of a control record; its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum About {
-    /// How far the sender has come.
+    /// The sender's progress counts.
     Counts = 1,
-    /// The same, and the sender waits for those of the receiver.
+    /// The sender's progress counts; it waits for those of the receiver.
     CountsAsking = 2,
     /// A region is offered.
     Region = 3,
@@ -70,12 +70,12 @@ pub(super) struct Heard {
     pub(super) done: u64,
     /// Executed, as far as its responses have come.
     pub(super) early: Option<(u32, u64)>,
-    /// It waits for our counts.
+    /// The other side waits for the counts of this one.
     pub(super) wants_counts: bool,
 }
 
 impl Carrier {
-    /// When there is something to tell though nothing else happens.
+    /// The time when a report is due, if nothing else happens before.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
         self.told.since.map(|since| since.saturating_add(COUNTS_DELAY))
@@ -92,7 +92,7 @@ impl Carrier {
         }
     }
 
-    /// After everything that came before it.
+    /// Packs the barrier behind everything that came before it.
     pub(super) fn gather_barrier(&mut self, lanes: &impl Lanes, frames: &mut impl Pack) {
         let reached = lanes.barrier();
         if reached != self.barrier_told
@@ -144,7 +144,7 @@ impl Carrier {
         }
     }
 
-    /// Whether so much of the ring was taken that who writes it may be short of room.
+    /// Whether enough of the ring was taken, without a report, that its writer may lack room.
     fn is_ring_untold(&self, given_back: u32, lanes: &impl Lanes) -> bool {
         let untold = given_back.wrapping_sub(self.told.counts.ring);
         let lines = lanes.ring_lines();
@@ -172,8 +172,8 @@ impl Carrier {
         Ok(())
     }
 
-    /// Where it is beyond all measure, or there is no memory to map it, it is not offered, as what
-    /// nobody accepts.
+    /// A queue that is too large, or for which there is no memory, is not offered, as if nobody
+    /// accepted it.
     // spec: WIRE-9
     fn offer_queue(
         &mut self,
@@ -195,7 +195,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Commands of ours that have been executed, as far as the other side has told.
+    /// Number of this port's commands that were executed, as far as the other side has reported.
     #[inline]
     pub const fn executed_there(&self) -> u64 {
         self.heard.done

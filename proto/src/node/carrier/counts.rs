@@ -1,7 +1,7 @@
 //! The progress counts that the two carriers of a connection report to each other.
 //!
-//! All are cumulative, so only the newest matters, on whatever channel it comes; a serial number
-//! tells which that is.
+//! All counts are cumulative, so only the newest ones matter, on any channel; a serial number tells
+//! which these are.
 //!
 //! ```text
 //!        63                             32 31                              0
@@ -16,7 +16,7 @@
 /// Words of a counts record.
 pub const WORDS: usize = 4;
 
-/// How far one side has come with what the other side has sent.
+/// The progress of one side on the other side's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Responses that were passed on when `done` was read: it holds once they have come.

@@ -1,4 +1,4 @@
-//! Puts whose data may be in place before their turn, as their initiator knows it.
+//! Puts whose data may be placed before their turn, as their initiator knows them.
 use crate::execute::{Action, Command};
 use crate::units::Key;
 
@@ -48,19 +48,19 @@ impl Run {
     }
 }
 
-/// Of a frame: whether the data of its puts may be in place before its turn.
+/// Whether the data of a frame's puts may be placed before its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Early {
-    /// There are no commands in it.
+    /// There are no commands in the frame.
     NoMatter,
     /// As soon as this number of commands have been executed.
     After(u64),
-    /// In its turn only.
+    /// Only in its turn.
     Never,
 }
 
 impl Early {
-    /// With one command more, as [`Run::join`] tells of it.
+    /// The condition with one command more, given the result of [`Run::join`].
     #[inline]
     pub fn with(self, after: Option<u64>) -> Self {
         match (self, after) {

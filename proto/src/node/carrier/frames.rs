@@ -26,16 +26,17 @@ const FILLED_LEAST: usize = 512;
 
 /// Memory for the frames of a channel.
 pub trait Memory: Debug {
-    /// That of one frame: its header, and room for the longest payload.
+    /// The memory of one frame: its header, and room for the longest payload.
     type Buffer: Debug;
     /// Memory for one more frame, in which nobody else has a share; `is_quiet` where no other frame
     /// of the channel is under way.
     fn take(&mut self, is_quiet: bool) -> Self::Buffer;
-    /// That of a frame which has arrived. They come back in the order in which they were taken.
+    /// Takes back the buffer of a frame that has arrived. Buffers come back in the order in which
+    /// they were taken.
     fn give(&mut self, buffer: Self::Buffer);
     /// The bytes of a buffer.
     fn bytes(buffer: &Self::Buffer) -> &[u8];
-    /// The same, while it is filled.
+    /// The bytes of a buffer, for filling.
     fn bytes_mut(buffer: &mut Self::Buffer) -> &mut [u8];
     /// The CRC that frames carry.
     fn crc(bytes: &[u8]) -> u32;
@@ -47,23 +48,23 @@ pub trait Memory: Debug {
 pub struct Frames<M: Memory> {
     /// Bytes of the longest payload.
     room: usize,
-    /// Bytes of the longest frame that goes whole, and those up to which payloads are filled so
-    /// that theirs do. A record that is longer has a frame of its own.
+    /// Bytes of the longest frame that goes in one datagram, and the length up to which payloads
+    /// are filled. A longer record has a frame of its own.
     limit: u16,
     filled: usize,
     channels: Box<[Queues<M>; CHANNELS]>,
 }
 
-/// Of one channel.
+/// The frames of one channel.
 #[derive(Debug)]
 struct Queues<M: Memory> {
     memory: M,
     filling: Option<Filling<M>>,
     ready: VecDeque<(Frame<M>, Early)>,
-    /// From the oldest that has not arrived on, which has this number.
+    /// Sent frames, from the oldest one without acknowledgement, which has this number.
     sent: VecDeque<Frame<M>>,
     oldest: u32,
-    /// From the one whose turn it is to be taken on, as far as there are any.
+    /// Kept frames, from the next one to be taken.
     kept: VecDeque<Kept>,
     turn: u32,
 }
@@ -71,7 +72,7 @@ struct Queues<M: Memory> {
 #[derive(Debug)]
 struct Filling<M: Memory> {
     buffer: M::Buffer,
-    /// Of the payload.
+    /// Bytes of the payload.
     len: usize,
     early: Early,
 }
@@ -113,7 +114,7 @@ impl<M: Memory> Frame<M> {
 }
 
 impl<M: Memory> Frames<M> {
-    /// For payloads of at most `room` bytes, in memory that is made for each channel.
+    /// Frames for payloads of at most `room` bytes, with one memory for each channel.
     pub fn new(room: usize, mut memory: impl FnMut() -> M) -> Self {
         assert!(
             room > HEAD_BYTES && room.is_multiple_of(8),
@@ -307,25 +308,24 @@ impl<M: Memory> Frames<M> {
         }
     }
 
-    /// Keeps what came before its turn, or could not all be taken yet.
+    /// Keeps a frame that came before its turn, or could not be taken as a whole yet.
     #[inline]
     pub fn keep(&mut self, channel: Channel, seq: u32, kept: Kept) {
         self.channels[channel.index()].keep(seq, kept);
     }
 
-    /// Takes out what was kept of the frame whose turn it is.
+    /// Takes the kept contents of the next frame out.
     #[inline]
     pub fn take_kept(&mut self, channel: Channel, seq: u32) -> Kept {
         self.channels[channel.index()].take_kept(seq)
     }
 
-    /// Places for what is kept of a channel, from the frame on whose turn it is.
+    /// Places for kept frames of a channel, from the next frame to be taken.
     pub fn kept(&self, channel: Channel) -> usize {
         self.of(channel).kept.len()
     }
 
-    /// It is this frame's turn to be taken: nothing is kept of those before, whatever became of
-    /// them.
+    /// The frame `turn` is the next one to be taken; nothing is kept of those before.
     #[inline]
     pub fn pass(&mut self, channel: Channel, turn: u32) {
         self.channels[channel.index()].pass(turn);

@@ -5,20 +5,21 @@ use crate::limits::{LANE_LINES_MAX, LANE_LINES_MIN};
 /// A lane that the port writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxLane {
-    /// Of short messages.
+    /// The lane of short messages.
     Messages,
-    /// Of a queue of its peer's, which has this number among them.
+    /// The lane of a queue of the peer, which has this number among its queues.
     Queue(usize),
 }
 
 /// A lane that the port reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxLane {
-    /// Of short messages.
+    /// The lane of short messages.
     Messages,
-    /// Of answers to commands.
+    /// The lane of answers to commands.
     Responses,
-    /// Of a queue of its own, which has this number among those of its peer's records.
+    /// The lane of a queue of the port, which has this number among the queues with records of the
+    /// peer.
     Queue(usize),
 }
 
@@ -70,7 +71,7 @@ pub trait Lanes {
     fn head(&self, lane: TxLane) -> Option<Result<Status, Malformed>>;
     /// Copies that record.
     fn copy(&self, lane: TxLane, into: &mut [u8]);
-    /// It was passed on. Its lines are not given back yet.
+    /// The record was passed on. Its lines are not given back yet.
     fn pass(&mut self, lane: TxLane, status: &Status);
     /// Gives lines of passed-on records back to the port. `consumed` is their number in all, modulo
     /// 2^32.
@@ -122,7 +123,7 @@ pub trait Lanes {
 
     /// The next offer of the port to its peer, which stays until it is passed on.
     fn offer(&mut self) -> Option<Offer>;
-    /// That offer was passed on, or cannot be.
+    /// The offer was passed on, or cannot be.
     fn pass_offer(&mut self);
     /// The lane of the queue that is offered becomes that of this number. False where there is no
     /// memory for that.

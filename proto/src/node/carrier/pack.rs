@@ -1,7 +1,7 @@
 //! The writer of records into frames.
 use crate::link::frame::{Channel, Full, RecordKind};
 
-/// Where records go.
+/// The frames that records are packed into.
 pub trait Pack {
     /// Appends a record of `len` bytes, which `fill` writes, to a frame of the channel.
     ///

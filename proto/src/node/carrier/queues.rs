@@ -18,7 +18,7 @@ pub const LINES_MAX: u32 = 1 << 17;
 #[derive(Debug)]
 pub(super) struct Queues<Q> {
     all: Vec<Q>,
-    /// Of all of them.
+    /// Lines of all queues.
     lines: u32,
 }
 
@@ -35,7 +35,7 @@ impl<Q> Queues<Q> {
         self.all.len() < QUEUES_MAX && self.lines + lines <= LINES_MAX
     }
 
-    /// Of the next one.
+    /// The number of the next queue.
     pub(super) fn number(&self) -> usize {
         self.all.len()
     }
@@ -65,7 +65,7 @@ impl<Q> Queues<Q> {
     }
 }
 
-/// Records of a producer of ours on their way to a consumer of another host.
+/// Records of a producer of this host on their way to a consumer of another host.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     /// A record that is longer than a frame that goes whole, and how much of it has gone.
@@ -135,7 +135,7 @@ impl Feed {
     }
 }
 
-/// Records that come for a consumer of ours.
+/// Records on their way to a consumer of this host.
 #[derive(Debug)]
 pub(super) struct Sink {
     record_max: usize,

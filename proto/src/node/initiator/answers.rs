@@ -14,7 +14,7 @@ use crate::units::Ticket;
 pub trait Landing<M, R> {
     /// Copies `len` bytes of data to the buffer of the waiting call, from this offset on.
     fn to_call(&mut self, offset: u64, len: usize);
-    /// The same for memory that was named when the get began.
+    /// Copies `len` bytes of data to memory that was named when the get began.
     fn to_memory(&mut self, memory: &M, offset: u64, len: usize);
     /// Carries a reply out with the data, and the value that the message has given: how it went,
     /// and what is to be raised for it. None where its depot is not free.
@@ -26,7 +26,7 @@ pub trait Landing<M, R> {
     ) -> Option<(Status, Option<Notification>)>;
 }
 
-/// A lane of answers, where the data of the one at its head lies.
+/// A lane of answers, with the data of the one at its head.
 pub trait ResponseLane<M, R>: Landing<M, R> {
     /// Lines of the lane: there are no more records.
     fn lines(&self) -> u32;
@@ -34,14 +34,14 @@ pub trait ResponseLane<M, R>: Landing<M, R> {
     fn peek(&self) -> Option<Result<lane::Status, Malformed>>;
     /// Its first words.
     fn head(&self) -> Head;
-    /// It was taken in.
+    /// The answer was taken.
     fn consume(&mut self, record: &lane::Status);
 }
 
 /// The result of reading a lane of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenIn {
-    /// There is room in it that was not before.
+    /// Whether there is new room in the lane.
     pub has_room: bool,
     /// An answer waits for a depot, and nothing ends before it.
     pub waits: bool,
@@ -63,7 +63,7 @@ pub struct Ended {
     pub ticket: Ticket,
     /// The contents of its notifications.
     pub report: Report,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
     /// The result, or else the user's value.
     pub value: u64,
@@ -85,7 +85,7 @@ impl Awaited {
         }
     }
 
-    /// How it ended, if it has.
+    /// Its status and result, if it has ended.
     #[inline]
     pub const fn outcome(&self) -> Option<(Status, u64)> {
         self.outcome
@@ -271,8 +271,8 @@ impl<M, R> Initiator<M, R> {
     }
 }
 
-/// Whether an answer's data lies where its operation wants it. Only a transfer of no bytes has a
-/// piece without any, at its beginning.
+/// Checks that an answer's data lies where its operation wants it. Only a transfer of no bytes has
+/// an empty piece, at its beginning.
 #[inline]
 fn check_place(shape: &Shape, offset: u64, len: usize) -> Result<(), Malformed> {
     if !shape.holds_local(offset, len as u64) || len == 0 && offset > 0 {

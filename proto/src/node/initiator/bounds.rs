@@ -1,11 +1,11 @@
-//! How long records may be, and what follows for cutting.
+//! The greatest lengths of records, and their effect on cutting.
 use crate::command::{COMMAND_BYTES, RESPONSE_BYTES};
 use crate::execute::Action;
 use crate::lane::lines_for;
 use crate::limits::{LINE_PAYLOAD, RECORD_MAX};
 use crate::segment::Shape;
 
-/// How long the records of a connection may be, in bytes, heads included.
+/// The greatest lengths of a connection's records, in bytes, heads included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes that the lane of commands holds; `None` if they go into frames.

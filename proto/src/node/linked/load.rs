@@ -22,7 +22,7 @@ pub(super) struct Loading<'a, M: Memory, N> {
     pub(super) frames: &'a mut Frames<M>,
     pub(super) network: &'a mut N,
     pub(super) now: u64,
-    /// Commands of ours that the other side has executed, as far as is known.
+    /// Number of this port's commands that the other side has executed, as far as is known.
     pub(super) executed: u64,
     /// Channels on which a frame was sent, or could not be.
     pub(super) tried: u8,
@@ -37,7 +37,7 @@ pub(super) enum Sent {
     Nothing,
     /// All that may.
     All,
-    /// As many as go at a time.
+    /// As many frames as go at a time.
     Step,
 }
 

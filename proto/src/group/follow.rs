@@ -46,7 +46,7 @@ impl<P: Clone> Group<P> {
         let seeker = self.roster.open(self.told);
         self.ask_again(effects);
         if self.roster.view.members().next() != self.roster.leader() {
-            // Who should order messages has died meanwhile.
+            // The root has died meanwhile.
             self.listening = false;
             self.confirm(effects);
         }
@@ -153,7 +153,7 @@ impl<P: Clone> Group<P> {
         if view < current {
             return Ok(());
         }
-        // Where an heir leads, the view is open, and the word of who left has been overtaken.
+        // If the next leader leads already, the view is open: a leaver's news was overtaken.
         let is_next_leader = !self.opened && self.roster.next_leader() == Some(from);
         if self.roster.leader() != Some(from) && !is_next_leader {
             return Err(Malformed);

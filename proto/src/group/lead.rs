@@ -157,7 +157,7 @@ impl<P: Clone> Group<P> {
                 let mine = request.sender == self.me;
                 match request.what {
                     What::Message(..) => break,
-                    // If one that joins has given up, only who leads knows, and must not leave.
+                    // If a joiner has given up, only the leader knows, and must not leave.
                     What::Leave if mine && !joiners.is_empty() => break,
                     What::Leave => seat.standing = Standing::Leaves,
                     What::Join(joiner) => joiners.push(joiner),
@@ -176,7 +176,7 @@ impl<P: Clone> Group<P> {
                 view.seats.push(Seat { member, standing: Standing::Joins, ordered: 0 });
             }
         }
-        assert!(view.find(self.me).is_some(), "who makes a view has a seat in it");
+        assert!(view.find(self.me).is_some(), "the maker of a view has a seat in it");
         view.branches = effects.branches(&view);
         self.change.due = false;
         self.adopt(self.log.have() + 1, &view, effects);
@@ -187,7 +187,7 @@ impl<P: Clone> Group<P> {
     pub(super) fn begin(&mut self, effects: &mut impl Effects<P>) {
         let is_calm = |(_, note): (&Seat, &Note)| !note.dead && note.known.is_none();
         if self.roster.view.members().next() != Some(self.me) {
-            // Who should lead has died. All learn that, and tell what they have.
+            // The leader has died. All learn that, and report their messages.
             self.seek(effects);
         } else if self.roster.all().all(is_calm) {
             self.start();
@@ -241,7 +241,7 @@ impl<P: Clone> Group<P> {
         }
         note.known = Some(ticket);
         if self.change.orders {
-            // It has lost who led before, and missed that this one does.
+            // It has lost the former leader, and missed that this one leads.
             self.close(effects);
         }
         Ok(())

@@ -40,7 +40,7 @@ impl<P> Log<P> {
 
     /// A new member's begins behind this ticket.
     pub(super) fn begin(&mut self, have: u64) {
-        assert!(self.have == 0 && self.items.is_empty(), "who joins has nothing yet");
+        assert!(self.have == 0 && self.items.is_empty(), "a joiner has nothing yet");
         self.items.clear();
         self.have = have;
     }
@@ -52,8 +52,8 @@ impl<P> Log<P> {
     }
 
     pub(super) fn get(&self, ticket: u64) -> &Item<P> {
-        debug_assert!(self.stable() < ticket, "what all have is not kept");
-        debug_assert!(ticket <= self.have, "only what is here can be given");
+        debug_assert!(self.stable() < ticket, "stable messages are not kept");
+        debug_assert!(ticket <= self.have, "only messages here can be given");
         &self.items[(ticket - self.stable() - 1) as usize]
     }
 

@@ -211,31 +211,31 @@ impl<P: Clone> Group<P> {
 
     /// Invariants that hold between two steps, for all input of other members.
     fn check(&self) {
-        debug_assert!(self.told <= self.log.have(), "what was told of is here");
+        debug_assert!(self.told <= self.log.have(), "reported messages are here");
         let most = usize::from(self.options.window) + 1;
         debug_assert!(self.log.len() <= most, "no more is kept than a window and a view");
-        debug_assert!(self.log.len() as u64 <= self.log.have(), "what is kept has a ticket");
+        debug_assert!(self.log.len() as u64 <= self.log.have(), "kept messages have tickets");
         let requests = usize::from(self.options.requests);
         debug_assert!(self.outbox.len() <= requests, "no more waits than the options say");
         if self.life == Life::In {
             self.check_seat();
         } else {
-            debug_assert!(self.outbox.len() == 0, "who has no seat asks for nothing");
-            debug_assert!(self.queue.is_empty(), "who has no seat orders nothing");
+            debug_assert!(self.outbox.len() == 0, "without a seat it asks for nothing");
+            debug_assert!(self.queue.is_empty(), "without a seat it orders nothing");
         }
     }
 
     /// Invariants of a member with a seat.
     fn check_seat(&self) {
         self.roster.check(self.opened);
-        debug_assert!(self.roster.find(self.me).is_some(), "who is in has a seat");
+        debug_assert!(self.roster.find(self.me).is_some(), "a member has a seat");
         let members = self.roster.view.members().count();
         debug_assert!(self.branch.children.end <= members, "children are members");
         debug_assert!(self.branch.parent != Some(self.me), "nobody is its own parent");
         if self.change.orders {
             debug_assert!(self.opened, "messages are ordered in a view that is open");
-            debug_assert!(self.roster.leader() == Some(self.me), "who orders leads");
-            debug_assert!(self.change.fetching.is_none(), "who orders lacks nothing");
+            debug_assert!(self.roster.leader() == Some(self.me), "the root leads");
+            debug_assert!(self.change.fetching.is_none(), "the root lacks nothing");
         }
     }
 
@@ -332,7 +332,7 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         if message.view().is_some_and(|view| view > self.roster.view.number()) {
-            // All who live have a view before it is spoken of: this one was taken for dead.
+            // All living members have a view before messages name it: this one is taken for dead.
             self.depart(effects);
             return Ok(());
         }
@@ -425,7 +425,7 @@ impl<P: Clone> Group<P> {
             }
         }
         self.outbox.clear();
-        // Whoever does not know that the view is open waits for this one.
+        // A member that does not know that the view is open waits for this one.
         for (seat, _) in self.roster.alive().filter(|(seat, _)| seat.member != self.me) {
             effects.send(seat.member, Message::Gone);
         }

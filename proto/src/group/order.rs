@@ -140,7 +140,7 @@ impl<P: Clone> Group<P> {
             return Err(Malformed);
         }
         if view < current || !self.listening {
-            // Of a view that has ended; it was told what is here, and what lacks will be filled.
+            // The view has ended. The root knows which messages are here, and sends the others.
             return Ok(());
         }
         if !self.is_next(&label, stable) {
@@ -182,7 +182,7 @@ impl<P: Clone> Group<P> {
             let (seat, note) = self.roster.seat(at);
             seat.ordered = label.number;
             if note.queued >= label.number && !self.change.orders {
-                // Another one has ordered what was asked of this one: a root that lies.
+                // Another root has ordered a request to this one: it lies.
                 self.queue.retain(|sender, number| sender != label.sender || number > label.number);
             }
             note.queued = note.queued.max(label.number);
@@ -250,7 +250,7 @@ impl<P: Clone> Group<P> {
     }
 
     fn tell(&mut self, parent: Member, ticket: u64, effects: &mut impl Effects<P>) {
-        debug_assert!(ticket >= self.told, "what was told of stays here");
+        debug_assert!(ticket >= self.told, "reported messages stay here");
         self.told = ticket;
         effects.send(parent, Message::Ack { view: self.roster.view.number(), ticket });
     }

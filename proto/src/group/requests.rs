@@ -67,14 +67,14 @@ impl<P> Outbox<P> {
 
     /// One is ordered before it waits.
     pub(super) fn skip(&mut self) {
-        debug_assert!(self.is_idle(), "what waits is ordered before");
+        debug_assert!(self.is_idle(), "waiting requests are ordered before");
         self.last += 1;
     }
 
     /// Adds one, and gives it its number.
     pub(super) fn push(&mut self, what: What<P>) -> u64 {
         debug_assert!(!self.is_full(), "the caller has looked");
-        debug_assert!(!self.leaves, "who leaves says nothing behind that");
+        debug_assert!(!self.leaves, "a leaver requests nothing behind that");
         self.leaves = matches!(what, What::Leave);
         self.waiting.push_back(what);
         self.last += 1;
@@ -83,7 +83,7 @@ impl<P> Outbox<P> {
 
     /// Takes out the oldest, if it has been ordered.
     pub(super) fn pop_ordered(&mut self, ordered: u64) -> Option<What<P>> {
-        debug_assert!(self.waiting.len() as u64 <= self.last, "what waits has a number");
+        debug_assert!(self.waiting.len() as u64 <= self.last, "waiting requests have numbers");
         let first = self.last - self.waiting.len() as u64;
         if first < ordered { self.waiting.pop_front() } else { None }
     }

@@ -24,7 +24,7 @@ impl<P: Clone> Group<P> {
         let label = Label { ticket, number, sender: self.me, origin: self.me };
         let Some(kept) = spread(&self.roster.view, self.log.stable(), label) else { return false };
         self.outbox.skip();
-        // Who orders is the first.
+        // The root has the first seat.
         let (seat, note) = self.roster.seat(0);
         debug_assert_eq!(seat.member, self.me, "the root orders");
         (seat.ordered, note.queued) = (number, number);

@@ -158,9 +158,9 @@ impl Roster {
         debug_assert!(self.view.is_sound(), "a view is one that can be told");
         let mut seats = self.view.seats.iter();
         let are_in = !is_open || seats.all(|seat| seat.standing == Standing::Stays);
-        debug_assert!(are_in, "who has a seat in an open view is a member");
+        debug_assert!(are_in, "each seat of an open view is a member's");
         let is_sought = self.notes.iter().any(|note| note.seeks);
-        debug_assert!(!is_open || !is_sought, "who seeks is heard once the view is open");
+        debug_assert!(!is_open || !is_sought, "seekers are heard once the view is open");
     }
 
     pub(super) fn find(&self, member: Member) -> Option<usize> {

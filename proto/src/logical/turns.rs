@@ -58,13 +58,13 @@ impl Turns {
         let first = self.firsts[usize::from(priority)];
         let is_marked = self.ready >> priority & 1 == 1;
         debug_assert!(is_marked == (first != 0), "a priority has its bit while one is ready");
-        debug_assert!(!is_ready || is_marked, "who is ready has its turn");
+        debug_assert!(!is_ready || is_marked, "a ready channel has a turn");
         if is_ready {
             let (behind, ahead) =
                 (&self.places[usize::from(next)], &self.places[usize::from(before)]);
             debug_assert!(behind.before == number, "the next one knows who is before it");
             debug_assert!(ahead.next == number, "the one before knows who is next");
-            debug_assert!(behind.is_ready && ahead.is_ready, "only who is ready has a turn");
+            debug_assert!(behind.is_ready && ahead.is_ready, "only ready channels have turns");
             debug_assert!(behind.priority == priority, "a ring is of one priority");
             let share = self.places[usize::from(number)].share();
             debug_assert!(0 < left && left <= share, "a turn is no longer than its share");

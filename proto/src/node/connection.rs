@@ -67,8 +67,8 @@ impl Connection {
     }
 
     fn check(&self) {
-        debug_assert!(self.sinks.len() <= QUEUES_MAX, "so many queues are offered at most");
-        debug_assert!(self.feeds.len() <= QUEUES_MAX, "and so many are taken");
+        debug_assert!(self.sinks.len() <= QUEUES_MAX, "the number of offered queues is bounded");
+        debug_assert!(self.feeds.len() <= QUEUES_MAX, "and so is that of taken ones");
     }
 
     /// A lane that the port writes, and a peer of the same host reads.

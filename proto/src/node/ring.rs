@@ -145,7 +145,7 @@ mod tests {
             passed.extend(part);
         }
         for part in passed.chunks(longest) {
-            assert_eq!(far.place(part), Ok(()), "who writes knows what was taken");
+            assert_eq!(far.place(part), Ok(()), "the writer knows the bytes taken");
         }
     }
 

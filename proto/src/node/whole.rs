@@ -81,7 +81,7 @@ pub struct Node<M: Memory, P: Program> {
 impl<M: Memory, P: Program> Node<M, P> {
     /// A node with room for `peers` peers and `slots` keys.
     pub fn new(peers: usize, slots: usize) -> Self {
-        assert!(peers <= PEERS_MAX, "a port has so many peers at most");
+        assert!(peers <= PEERS_MAX, "no more peers than a port may have");
         let peers = (0..peers).map(|_| None).collect();
         Self { table: Table::new(slots), notes: Notes::new(), peers, malformed: 0 }
     }
@@ -499,6 +499,6 @@ impl<M: Memory, P: Program> Node<M, P> {
         let Some(Some(found)) = peers.get_mut(peer.index()) else { return };
         let Host { program, wire } = host;
         found.end(why, &mut Shared { table, notes, program: *program, wire: *wire });
-        debug_assert!(found.ended().is_some(), "nothing is posted to who has gone");
+        debug_assert!(found.ended().is_some(), "nothing is posted to a peer that has gone");
     }
 }

@@ -89,7 +89,7 @@ impl LongReceiver {
     // spec: AM-12
     pub fn make(&mut self, bytes: u64) {
         assert!(is_landing(bytes), "a power of two within the limits");
-        debug_assert!(self.is_wanted && self.landing.is_none(), "one, for who wants it");
+        debug_assert!(self.is_wanted && self.landing.is_none(), "one, if it is wanted");
         self.landing = Some(Landing { ring: Reader::new(bytes), told: 0 });
     }
 

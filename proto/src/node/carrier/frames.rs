@@ -138,7 +138,7 @@ impl<M: Memory> Frames<M> {
     fn check(&self, channel: Channel) {
         let queues = self.of(channel);
         debug_assert!(self.filled <= self.room, "no payload is longer than its memory");
-        debug_assert!(queues.ready.len() <= FRAMES_MAX, "of each channel so many are ready");
+        debug_assert!(queues.ready.len() <= FRAMES_MAX, "the number of ready frames is bounded");
         if let Some(filling) = &queues.filling {
             debug_assert!(filling.len <= self.room, "what is filled lies in its memory");
             debug_assert!(filling.len.is_multiple_of(8), "records end at a word");

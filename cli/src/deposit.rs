@@ -60,7 +60,7 @@ fn instruction(word: u64, rest: &[u64]) -> Result<String> {
 fn message(words: &[u64]) -> Result<String> {
     let words = words.try_into().context("a message has six words")?;
     let (inlet, epoch, message) = read_message(&words)?;
-    let DepositMessage { form, operand, mask, len, brings, asks } = message;
+    let DepositMessage { form, operand, mask, len, brings, is_answered } = message;
     let form = match form {
         Form::Probe => "probe".to_owned(),
         Form::Pointer { entry, registers: [x, y, z] } => {
@@ -79,7 +79,7 @@ fn message(words: &[u64]) -> Result<String> {
     if !mask.is_all() {
         text += &format!("; mask {:#x}", mask.0);
     }
-    Ok(text + if asks { "; asks" } else { "" })
+    Ok(text + if is_answered { "; asks" } else { "" })
 }
 
 fn turn(args: &Args, each: impl Fn(&str) -> Result<Option<String>>) -> Result<ExitCode> {

@@ -6,6 +6,8 @@
 mod dice;
 #[path = "../../proto/tests/group/hostile.rs"]
 mod hostile;
+#[path = "../../proto/tests/group/net.rs"]
+mod net;
 #[path = "../../proto/tests/group/oracle.rs"]
 mod oracle;
 #[path = "../../proto/tests/common/script.rs"]

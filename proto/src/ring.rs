@@ -91,9 +91,9 @@ impl Writer {
 
     /// The beginning of the next piece of `bytes` bytes, given the count of the reader
     /// ([`Writer::on_taken`]). At the end of the part in use, a writer may ask by `may` to use
-    /// twice as much. It asks if the reader has not taken the pieces at the beginning, or if the writer
-    /// has been at this end before. It also asks if the piece is longer than half of the part. (It
-    /// asks for its first part, too, and gets that in any case.)
+    /// twice as much. It asks if the reader has not taken the pieces at the beginning, or if the
+    /// writer has been at this end before. It also asks if the piece is longer than half of the
+    /// part. (It asks for its first part, too, and gets that in any case.)
     ///
     /// A piece of up to half of what is used at first finds room when all others were taken.
     // spec: ENV-11, ENV-13, ENV-42

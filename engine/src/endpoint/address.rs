@@ -192,7 +192,7 @@ impl Address {
     }
 
     /// Of such an endpoint of another host, which one is not known.
-    pub(super) fn of_stranger(&self, name: Name) -> Self {
+    pub(super) fn of_unknown(&self, name: Name) -> Self {
         Self { host: !self.host, name, reach: None }
     }
 }

@@ -102,27 +102,27 @@ impl RawEndpoint {
         self.port.service_control();
         let has_died = self.port.peers.has_dead();
         if has_died {
-            self.mourn();
+            self.end_dead();
         }
         let any = self.look_everywhere(&mut tell) || has_died;
-        any | (self.protocol.has_ended() && self.tell_ended(&mut tell))
+        any | (self.protocol.has_completions() && self.tell_completions(&mut tell))
     }
 
     /// Changes with each poll, and with nothing else: those that have found nothing, and something.
     pub fn polls(&self) -> (u32, u32) {
-        (self.polls.idle(), self.company.finds())
+        (self.polls.idle(), self.sharing.finds())
     }
 
     /// From [`RawEndpoint::rest`] to [`RawEndpoint::wake`].
     pub const fn is_resting(&self) -> bool {
-        self.rests
+        self.is_asleep
     }
 
     /// Whether so much is kept of some remote that waits for the program's receives, that no more
     /// should be taken before it posts some.
     // spec: ENV-41
     pub fn keeps_much(&self) -> bool {
-        self.protocol.curbed() > 0
+        self.protocol.throttled() > 0
     }
 }
 

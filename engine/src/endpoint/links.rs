@@ -21,7 +21,7 @@ impl RawEndpoint {
             return false;
         }
         let Some(peer) = self.port.pump() else { return false };
-        self.heat(peer.index());
+        self.set_hot(peer.index());
         self.poll(tell)
     }
 }

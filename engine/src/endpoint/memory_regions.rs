@@ -64,8 +64,8 @@ impl MemoryRegions {
     /// # Errors
     /// See [`ExposeError`].
     // spec: ENV-21
-    pub fn expose(&self, window: MemoryRegion) -> Result<(), ExposeError> {
-        let MemoryRegion { key, base, memory, rights } = window;
+    pub fn expose(&self, region: MemoryRegion) -> Result<(), ExposeError> {
+        let MemoryRegion { key, base, memory, rights } = region;
         if memory.len() > MEMORY_REGION_SPANS_MAX {
             return Err(ExposeError::TooManySpans);
         }
@@ -109,9 +109,9 @@ mod tests {
         RmaClaim { key, address: 0, len: 1, rights: Rights::WRITE }
     }
 
-    fn open(windows: &MemoryRegions, key: u64) {
+    fn open(regions: &MemoryRegions, key: u64) {
         let memory = vec![Span::of_static(vec![0].leak())];
-        windows.expose(MemoryRegion { key, base: 0, memory, rights: Rights::WRITE }).unwrap();
+        regions.expose(MemoryRegion { key, base: 0, memory, rights: Rights::WRITE }).unwrap();
     }
 
     // spec: ENV-21

@@ -1,37 +1,37 @@
-//! An endpoint: a port whose peers are found by address, and whose messages go to the receives
-//! that they match.
+//! An endpoint: a port that finds its peers by address, and whose messages are matched messages.
 //!
-//! The protocol stands in [`ayre_proto::endpoint`]. This room has the lanes, rings and memory under
-//! it, connections that come about meanwhile, and the order in which polls look at peers.
+//! The protocol is in [`ayre_proto::endpoint`]. This folder has the lanes, rings and memory below
+//! it, the connections, and the order in which polls look at peers.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `address.rs`, `places.rs` | where an endpoint is found |
-//! | `options.rs`, `key.rs` | how one is opened |
-//! | `numbers.rs` | by which names remotes are known |
+//! | `address.rs`, `places.rs` | an endpoint's address |
+//! | `options.rs`, `key.rs` | options, the job's key |
+//! | `numbers.rs` | names of remotes |
 //! | `remotes.rs` | the endpoints that this one knows |
-//! | `meet.rs`, `room.rs` | connections that come about meanwhile, and room for them |
-//! | `latest.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
+//! | `connect.rs`, `capacity.rs` | connections, and room for them |
+//! | `failure.rs`, `stall.rs` | reasons of failures, remotes that take nothing |
 //! | `owned.rs` | the endpoint of programs that own their buffers, over the raw one |
-//! | `send.rs`, `posted.rs`, `touch.rs` | what a program posts |
-//! | `receive.rs` | what comes |
-//! | `ways.rs` | lanes, rings and memory, as the protocol sees them |
-//! | `kept.rs` | how much is kept |
-//! | `windows.rs` | memory that remotes may touch, by key |
-//! | `rest.rs`, `lease.rs` | letting others run, sleeping until something comes, and being away |
-//! | `links.rs` | when links with other hosts are looked at |
-//! | `polls.rs` | where polls look |
-//! | `company.rs`, `crowd.rs` | who else wants this host's processors, and how many do |
+//! | `send.rs`, `posted.rs`, `rma.rs` | operations that a program posts |
+//! | `receive.rs` | incoming records |
+//! | `transport.rs` | lanes, rings and memory, as the protocol uses them |
+//! | `kept.rs` | the budget |
+//! | `memory_regions.rs` | memory that remotes may access, by key |
+//! | `sleep.rs`, `lease.rs` | yielding, sleeping, and service while the program is away |
+//! | `links.rs` | polls of links with other hosts |
+//! | `polls.rs` | the connection that a poll looks at |
+//! | `sharing.rs`, `pollers.rs` | other users of this host's processors |
 mod address;
-mod company;
-mod crowd;
-pub(crate) use crowd::watch_forks;
+mod pollers;
+mod sharing;
+pub(crate) use pollers::watch_forks;
+mod capacity;
+mod connect;
+mod failure;
 mod kept;
 mod key;
-mod latest;
 mod lease;
 mod links;
-mod meet;
 mod memory_regions;
 mod numbers;
 mod options;
@@ -41,12 +41,11 @@ mod polls;
 mod posted;
 mod receive;
 mod remotes;
-mod rest;
 mod rma;
-mod room;
 mod send;
-mod stuck;
-mod ways;
+mod sleep;
+mod stall;
+mod transport;
 
 pub use address::Address;
 pub use ayre_proto::endpoint::{REMOTES_MAX, Received, RemoteId};
@@ -57,7 +56,7 @@ pub use owned::{Endpoint, Finished, NotPosted, Outcome, Pattern, RequestId};
 /// provider.
 #[doc(hidden)]
 pub mod raw {
-    pub use super::latest::LatestFailure;
+    pub use super::failure::LatestFailure;
     pub use super::lease::Lease;
     pub use super::memory_regions::{
         ExposeError, MEMORY_REGION_SPANS_MAX, MEMORY_REGIONS_MAX, MemoryRegion, MemoryRegions,
@@ -83,16 +82,16 @@ use crate::settings;
 use crate::tuning::Choices;
 use ayre_proto::endpoint::{self as protocol, Completion, Context, Protocol, Sent};
 use ayre_proto::limits::LANE_LINES_MAX;
-use company::Company;
+use failure::LatestFailure;
 use kept::Allowance;
-use latest::LatestFailure;
 use lease::Lease;
 use memory_regions::MemoryRegions;
 use numbers::RemoteNames;
 use polls::Polls;
 use remotes::{ConnectionState, Remote, Remotes};
 use rustix::io::Errno;
-use ways::Around;
+use sharing::Sharing;
+use transport::Surroundings;
 
 /// A message to be sent.
 pub type OutgoingMessage = protocol::OutgoingMessage<Spans>;
@@ -104,7 +103,7 @@ pub type RmaWrite = protocol::RmaWrite<Spans>;
 pub type RmaUpdate = protocol::RmaUpdate<Spans>;
 
 /// Polls, of those that find nothing and of the others, between two looks at who calls.
-const POLLS_PER_MEETING: u32 = 512;
+const POLLS_PER_HANDSHAKE: u32 = 512;
 /// The same while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
 /// Polls of an endpoint with several connections that find nothing, where something came last,
@@ -122,7 +121,7 @@ const POLLS_BEFORE_NAP: u32 = 1 << 14;
 /// Other connections that a poll looks at, and one of a crowd: where a processor is shared, a poll
 /// may be all that an endpoint does in its time, and to look at them all takes less than to yield.
 const TURNS: usize = 8;
-const TURNS_OF_CROWD: usize = 64;
+const TURNS_WHEN_CROWDED: usize = 64;
 /// Records of one peer that are taken in a row.
 const TAKEN_MAX: usize = 16;
 
@@ -139,13 +138,13 @@ pub struct RawEndpoint {
     protocol: Protocol<Spans>,
     allowance: Allowance,
     choices: Choices,
-    windows: Option<MemoryRegions>,
+    regions: Option<MemoryRegions>,
     remotes: Remotes,
     polls: Polls,
-    company: Company,
-    latest_end: LatestFailure,
+    sharing: Sharing,
+    latest_failure: LatestFailure,
     /// From [`RawEndpoint::rest`] to [`RawEndpoint::wake`].
-    rests: bool,
+    is_asleep: bool,
     /// Tells when the program has not polled for a while, if somebody wants to know.
     lease: Option<Lease>,
 }
@@ -169,7 +168,7 @@ impl RawEndpoint {
         let (port, address, key) = options.open_port()?;
         let memory = options.memory.map_or_else(settings::memory, |chosen| Ok(Some(chosen)))?;
         let allowance = Allowance::new(memory);
-        let company = Company::new(address.name(), port.clock.is_simulated());
+        let sharing = Sharing::new(address.name(), port.clock.is_simulated());
         Ok(Self {
             port,
             address,
@@ -177,21 +176,24 @@ impl RawEndpoint {
             protocol: Protocol::new(allowance.beside(0), address.name()[0]),
             allowance,
             choices: Choices::default(),
-            windows: None,
+            regions: None,
             remotes: Remotes::new(),
             polls: Polls::default(),
-            company,
-            latest_end: LatestFailure::default(),
-            rests: false,
+            sharing,
+            latest_failure: LatestFailure::default(),
+            is_asleep: false,
             lease: None,
         })
     }
 
     /// The protocol, and what it works with.
     #[inline(always)]
-    fn parts(&mut self) -> (&mut Protocol<Spans>, Around<'_>) {
-        let Self { protocol, port, remotes, windows, choices, address, rests, .. } = self;
-        (protocol, Around { port, remotes, windows, choices, own: address, rests: *rests })
+    fn parts(&mut self) -> (&mut Protocol<Spans>, Surroundings<'_>) {
+        let Self { protocol, port, remotes, regions, choices, address, is_asleep, .. } = self;
+        (
+            protocol,
+            Surroundings { port, remotes, regions, choices, own: address, is_asleep: *is_asleep },
+        )
     }
 
     /// What has been refused or found wrong so far.
@@ -207,7 +209,7 @@ impl RawEndpoint {
     /// Why nothing goes to a remote any more; none while something does, or may.
     // spec: ENV-34
     pub fn reason(&self, remote: RemoteId) -> Option<&DisconnectReason> {
-        match self.remotes.known(remote)?.standing() {
+        match self.remotes.known(remote)?.state() {
             ConnectionState::Ended(why) => Some(why),
             _ => None,
         }
@@ -243,7 +245,7 @@ impl RawEndpoint {
         let idle = self.polls.next_idle();
         let waits = self.protocol.waits();
         let hot = self.polls.hot();
-        if self.polls.looks_about(idle) || waits > 0 || self.has_come(hot) != Some(false) {
+        if self.polls.scans(idle) || waits > 0 || self.has_come(hot) != Some(false) {
             return false;
         }
         self.polls.has_found_none(idle);
@@ -260,7 +262,7 @@ impl RawEndpoint {
     pub fn progress_on(&mut self, mut tell: impl FnMut(Completion)) -> bool {
         let tell = &mut tell;
         // What has ended before what comes now.
-        let mut any = self.protocol.has_ended() && self.tell_ended(tell);
+        let mut any = self.protocol.has_completions() && self.tell_completions(tell);
         // Here, not in a call: it is what is waited for.
         let has_come = self.take_all(self.polls.hot(), tell);
         any |= self.poll_on(has_come, tell);
@@ -269,20 +271,20 @@ impl RawEndpoint {
         }
         if any {
             self.polls.has_found();
-            let finds = self.company.find();
+            let finds = self.sharing.find();
             if finds.is_multiple_of(FINDS_PER_TURN) {
                 self.look_elsewhere(finds, tell);
             }
         } else {
-            self.send_for_lines();
+            self.prefetch_lines();
             let idle = self.polls.next_idle();
             self.polls.has_found_none(idle);
             if idle.is_multiple_of(POLLS_PER_PAUSE) {
                 self.pause();
             }
         }
-        any |= self.protocol.has_ended() && self.tell_ended(tell);
-        debug_assert!(!self.protocol.has_ended(), "all ends were told");
+        any |= self.protocol.has_completions() && self.tell_completions(tell);
+        debug_assert!(!self.protocol.has_completions(), "all ends were told");
         any
     }
 
@@ -294,8 +296,8 @@ impl RawEndpoint {
         if let Some(peer) = self.port.pump() {
             self.take_some(peer.index(), tell);
         }
-        if finds.is_multiple_of(POLLS_PER_MEETING) {
-            self.attend();
+        if finds.is_multiple_of(POLLS_PER_HANDSHAKE) {
+            self.progress_control();
         }
     }
 
@@ -303,18 +305,18 @@ impl RawEndpoint {
     /// something came last.
     // spec: ENV-5
     #[inline(never)]
-    fn look_about(&mut self) {
+    fn set_poll_rate(&mut self) {
         let neighbours = self.remotes.neighbours();
-        if self.company.set_neighbours(neighbours) {
+        if self.sharing.set_neighbours(neighbours) {
             self.protocol.set_budget(self.allowance.beside(neighbours));
         }
         let connections = self.port.peers().count();
         let hot = self.polls.hot();
-        self.polls.set_patience(if connections > 1 {
-            self.patience_of_many(hot)
+        self.polls.set_poll_mask(if connections > 1 {
+            self.poll_mask_of_many(hot)
         } else if self.is_linked(hot) {
             0
-        } else if self.company.is_crowded()
+        } else if self.sharing.is_crowded()
             || self.port.remote.is_in_use()
             || self.remotes.calls() > 0
         {
@@ -328,21 +330,21 @@ impl RawEndpoint {
     // spec: ENV-5
     #[cold]
     fn count_sharers(&mut self) {
-        self.company.count_sharers(self.remotes.iter().filter_map(Remote::processors));
+        self.sharing.count_sharers(self.remotes.iter().filter_map(Remote::processors));
     }
 
     /// Something has come from another one than before.
     #[inline]
-    fn heat(&mut self, index: usize) {
+    fn set_hot(&mut self, index: usize) {
         self.polls.expect_at(index);
-        self.polls.set_patience(self.patience_of_many(index));
+        self.polls.set_poll_mask(self.poll_mask_of_many(index));
     }
 
     /// With several connections, this one hot. In a crowd all are looked at each time: what is not
     /// seen by this poll waits until all others have run.
     // spec: ENV-5
-    fn patience_of_many(&self, hot: usize) -> u32 {
-        if self.is_linked(hot) || self.company.is_crowded() { 0 } else { POLLS_PER_TURN - 1 }
+    fn poll_mask_of_many(&self, hot: usize) -> u32 {
+        if self.is_linked(hot) || self.sharing.is_crowded() { 0 } else { POLLS_PER_TURN - 1 }
     }
 
     fn is_linked(&self, index: usize) -> bool {
@@ -351,8 +353,8 @@ impl RawEndpoint {
     }
 
     #[inline(never)]
-    fn tell_ended(&mut self, tell: &mut impl FnMut(Completion)) -> bool {
-        self.protocol.tell_ended(tell);
+    fn tell_completions(&mut self, tell: &mut impl FnMut(Completion)) -> bool {
+        self.protocol.tell_completions(tell);
         true
     }
 
@@ -373,7 +375,7 @@ impl RawEndpoint {
         if self.protocol.waits_for_room() {
             let mut tell: &mut dyn FnMut(Completion) = tell;
             let (protocol, mut around) = self.parts();
-            any |= protocol.push_on(&mut around, &mut tell);
+            any |= protocol.push_waiting(&mut around, &mut tell);
         }
         any
     }
@@ -388,7 +390,7 @@ impl RawEndpoint {
     /// Sends for all lines of the next message where something came last, if it is likely to have
     /// several: they come as soon as the one that a poll looks at.
     #[inline(always)]
-    fn send_for_lines(&self) {
+    fn prefetch_lines(&self) {
         if let Some(connection) = self.port.peers.at(self.polls.hot()) {
             connection.messages_in.send_for_rest();
         }
@@ -396,14 +398,14 @@ impl RawEndpoint {
 
     #[inline(never)]
     fn take_turns(&mut self, tell: &mut impl FnMut(Completion)) -> bool {
-        let turns = if self.company.is_crowded() { TURNS_OF_CROWD } else { TURNS };
+        let turns = if self.sharing.is_crowded() { TURNS_WHEN_CROWDED } else { TURNS };
         for _ in 0..turns.min(self.port.peers.count()) {
             let turn = self.polls.next_turn(self.port.peers.count());
             if turn != self.polls.hot()
                 && self.has_come(turn) == Some(true)
                 && self.take_some(turn, tell)
             {
-                self.heat(turn);
+                self.set_hot(turn);
                 return true;
             }
         }
@@ -413,17 +415,17 @@ impl RawEndpoint {
     /// Nothing has come for some polls.
     #[inline(never)]
     fn pause(&mut self) {
-        let between = if self.remotes.calls() > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
+        let between = if self.remotes.calls() > 0 { POLLS_PER_CALL } else { POLLS_PER_HANDSHAKE };
         if self.polls.idle().is_multiple_of(between) {
-            if self.company.poll(self.port.clock.now()) {
-                self.look_about();
+            if self.sharing.poll(self.port.clock.now()) {
+                self.set_poll_rate();
             }
-            self.attend();
+            self.progress_control();
         } else if self.port.peers.has_dead() {
-            self.mourn();
+            self.end_dead();
         }
         if self.polls.empty() >= POLLS_PER_PAUSE {
-            self.make_way();
+            self.yield_processor();
         }
     }
 
@@ -431,7 +433,7 @@ impl RawEndpoint {
     /// who has answered, and who has died. For those who know that a program polls seldom. What
     /// ends by it is told by the next poll.
     // spec: ENV-14
-    pub fn attend(&mut self) {
+    pub fn progress_control(&mut self) {
         if let Some(lease) = &self.lease {
             lease.renew_in_time();
         }
@@ -439,12 +441,12 @@ impl RawEndpoint {
         self.port.service_control();
         // Who has gone and comes again is let in at once.
         if self.port.peers.has_dead() {
-            self.mourn();
+            self.end_dead();
         }
-        self.meet();
-        self.look_about();
+        self.handshake();
+        self.set_poll_rate();
         if self.port.peers.has_dead() {
-            self.mourn();
+            self.end_dead();
         }
     }
 
@@ -466,7 +468,7 @@ impl RawEndpoint {
     /// Peers that have died: everything with them ends.
     // spec: ENV-8, ENV-40
     #[cold]
-    fn mourn(&mut self) {
+    fn end_dead(&mut self) {
         while let Some(peer) = self.port.peers.next_dead() {
             let connection = self.port.connection(peer).ok();
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
@@ -491,7 +493,7 @@ impl RawEndpoint {
         }
         // The next caller, who may be here before anything else is done, is let in.
         if self.remotes.is_full() {
-            self.look_for_room();
+            self.update_full();
         }
     }
 
@@ -513,14 +515,14 @@ impl RawEndpoint {
             _ => reason,
         };
         let why = reason.fault();
-        self.tell_end(remote, &reason);
+        self.log_end(remote, &reason);
         self.hang_up(remote);
         let (protocol, mut around) = self.parts();
         protocol.end(&mut around, remote, why);
         tell!(INFO, "endpoint {} of {}: {reason}", remote.index(), self.address.socket_name());
         if self.remotes.end(remote, reason) {
             self.count_sharers();
-            debug_assert!(self.has_ended_all(remote), "nothing is under way with it");
+            debug_assert!(self.has_completed_all(remote), "nothing is under way with it");
             debug_assert!(self.remotes.way(remote).is_none(), "nothing goes to it any more");
         }
     }

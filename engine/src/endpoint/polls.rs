@@ -10,8 +10,8 @@ pub(super) struct Polls {
     idle: u32,
     idle_before: u32,
     /// A poll looks nowhere else than where something came last, but for each of which the number
-    /// has none of these bits: see [`super::RawEndpoint::look_about`].
-    patience: u32,
+    /// has none of these bits: see [`super::RawEndpoint::set_poll_rate`].
+    poll_mask: u32,
 }
 
 impl Polls {
@@ -40,8 +40,8 @@ impl Polls {
 
     /// Whether the poll of this number looks about.
     #[inline(always)]
-    pub(super) const fn looks_about(&self, idle: u32) -> bool {
-        idle & self.patience == 0
+    pub(super) const fn scans(&self, idle: u32) -> bool {
+        idle & self.poll_mask == 0
     }
 
     /// The poll of this number has found nothing.
@@ -65,15 +65,15 @@ impl Polls {
 
     /// How often polls look about: one of so many and one.
     #[inline(always)]
-    pub(super) fn set_patience(&mut self, patience: u32) {
-        debug_assert!((patience + 1).is_power_of_two(), "the bits are the lowest ones");
-        self.patience = patience;
+    pub(super) fn set_poll_mask(&mut self, poll_mask: u32) {
+        debug_assert!((poll_mask + 1).is_power_of_two(), "the bits are the lowest ones");
+        self.poll_mask = poll_mask;
     }
 
     /// Each poll looks about for now.
     #[inline(always)]
-    pub(super) const fn look_about(&mut self) {
-        self.patience = 0;
+    pub(super) const fn set_poll_rate(&mut self) {
+        self.poll_mask = 0;
     }
 
     /// The next connection of so many in turn.
@@ -106,11 +106,11 @@ mod tests {
     fn every_nth_idle_poll_scans_also_when_the_counter_wraps() {
         let mut polls = Polls { idle: u32::MAX - 5, ..Polls::default() };
         polls.has_found();
-        polls.set_patience(3);
+        polls.set_poll_mask(3);
         let about = |_| {
             let idle = polls.next_idle();
             polls.has_found_none(idle);
-            polls.looks_about(idle)
+            polls.scans(idle)
         };
         assert_eq!((0..12).map(about).filter(|looks| *looks).count(), 3);
         assert_eq!(polls.empty(), 12);

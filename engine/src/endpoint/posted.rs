@@ -1,5 +1,5 @@
 //! Receives: posting them, looking for what has come, taking them back.
-use super::ways::Around;
+use super::transport::Surroundings;
 use super::{Completion, Context, PostedReceive, RawEndpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use crate::mem::span::Spans;
@@ -19,15 +19,15 @@ impl RawEndpoint {
         if receive.source.is_some_and(|source| !self.remotes.knows(source)) {
             return Err(Fault::ForeignHandle.into());
         }
-        let Self { protocol, port, remotes, windows, choices, address, rests, .. } = self;
+        let Self { protocol, port, remotes, regions, choices, address, is_asleep, .. } = self;
         // Made where it is needed: most receives are posted before their message comes.
-        let posted = protocol.receive(receive, move || Around {
+        let posted = protocol.receive(receive, move || Surroundings {
             port,
             remotes,
-            windows,
+            regions,
             choices,
             own: address,
-            rests: *rests,
+            is_asleep: *is_asleep,
         });
         Ok(posted?)
     }
@@ -74,8 +74,8 @@ impl RawEndpoint {
     pub fn cancel(&mut self, label: u64) -> bool {
         let Some(end) = self.protocol.cancel(label) else { return false };
         debug_assert_eq!(end.context as u64, label, "it is the one that was meant");
-        self.protocol.tell_later([end]);
-        self.stir();
+        self.protocol.put_off_completions([end]);
+        self.request_poll();
         true
     }
 
@@ -83,8 +83,8 @@ impl RawEndpoint {
     // spec: MATCH-9
     pub fn cancel_now(&mut self, label: u64, mut tell: impl FnMut(Completion)) -> bool {
         let Some(end) = self.protocol.cancel(label) else { return false };
-        if self.protocol.has_ended() {
-            self.tell_ended(&mut tell);
+        if self.protocol.has_completions() {
+            self.tell_completions(&mut tell);
         }
         tell(end);
         true

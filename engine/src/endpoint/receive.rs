@@ -80,7 +80,7 @@ impl RawEndpoint {
         let origin = Origin { source, envelope, len: len as u64, answer: None };
         if SEVERAL {
             // Each poll is a whole one for some time, and sends for the lines of the next one.
-            polls.look_about();
+            polls.set_poll_rate();
         }
         let take = |memory: &mut Spans, (offset, len): (usize, usize)| {
             match memory.first_mut(offset, len) {
@@ -164,7 +164,7 @@ impl RawEndpoint {
     pub(super) fn take_last(&mut self, index: usize) -> bool {
         let mut ends = Vec::new();
         let taken = self.take(index, false, &mut |end| ends.push(end));
-        self.protocol.tell_later(ends);
+        self.protocol.put_off_completions(ends);
         taken
     }
 

@@ -1,7 +1,7 @@
 //! The endpoints that this one knows: by number, by name and by connection, and how many of them
 //! are called.
 mod remote;
-pub(super) use remote::{Call, ConnectionState, Ends, Remote};
+pub(super) use remote::{Call, ConnectionParts, ConnectionState, Remote};
 
 use super::REMOTES_MAX;
 use super::RemoteId;
@@ -122,7 +122,7 @@ impl Remotes {
     }
 
     /// A number for an address whose name is not known. There is room for it.
-    pub(super) fn learn(&mut self, address: Address, is_neighbour: bool) -> RemoteId {
+    pub(super) fn add(&mut self, address: Address, is_neighbour: bool) -> RemoteId {
         debug_assert!(self.known.len() < REMOTES_MAX, "there is room");
         let since = self.next_serial();
         let id = RemoteId::new(since, self.known.vacant_key());
@@ -140,7 +140,7 @@ impl Remotes {
     pub(super) fn forget(&mut self, remote: RemoteId) {
         let known = self.known.remove(remote.index());
         debug_assert_eq!(known.id(), remote, "the number is not stale");
-        debug_assert!(matches!(known.standing(), ConnectionState::Ended(_)), "it has ended");
+        debug_assert!(matches!(known.state(), ConnectionState::Ended(_)), "it has ended");
         debug_assert!(!self.by_peer.contains(&Some(remote)), "nothing is taken from it");
         let named = self.by_name.remove(&known.address().name());
         debug_assert_eq!(named, Some(remote), "a name has one number");
@@ -171,9 +171,9 @@ impl Remotes {
 
     /// Those that are neither called nor connected, whether one never was, and since when.
     pub(super) fn unused(&self) -> impl Iterator<Item = (bool, u64, RemoteId)> {
-        self.iter().filter_map(|remote| match remote.standing() {
+        self.iter().filter_map(|remote| match remote.state() {
             ConnectionState::Ended(_) => Some((false, remote.since(), remote.id())),
-            ConnectionState::Strangers => Some((true, remote.since(), remote.id())),
+            ConnectionState::Unconnected => Some((true, remote.since(), remote.id())),
             _ => None,
         })
     }
@@ -190,7 +190,7 @@ impl Remotes {
 
     /// Those that are called.
     pub(super) fn called(&self) -> Vec<RemoteId> {
-        let called = self.iter().filter(|it| matches!(it.standing(), ConnectionState::Calling(_)));
+        let called = self.iter().filter(|it| matches!(it.state(), ConnectionState::Calling(_)));
         called.map(Remote::id).collect()
     }
 
@@ -210,7 +210,7 @@ impl Remotes {
     }
 
     /// A remote is connected.
-    pub(super) fn connect(&mut self, remote: RemoteId, peer: PeerId, ends: Ends) {
+    pub(super) fn connect(&mut self, remote: RemoteId, peer: PeerId, ends: ConnectionParts) {
         if self.by_peer.len() <= peer.index() {
             self.by_peer.resize(peer.index() + 1, None);
         }

@@ -76,7 +76,7 @@ impl RawEndpoint {
 
     /// Lets remotes touch these windows from now on, in place of those they could touch before;
     /// without any, each key is unknown.
-    pub fn share(&mut self, windows: &MemoryRegions) {
-        self.windows = Some(windows.clone());
+    pub fn share(&mut self, regions: &MemoryRegions) {
+        self.regions = Some(regions.clone());
     }
 }

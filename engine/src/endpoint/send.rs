@@ -1,9 +1,9 @@
 //! Messages on their way out.
-use super::ways::push;
+use super::transport::push;
 use super::{OutgoingMessage, RawEndpoint, RemoteId};
 use crate::error::PostError;
 use crate::mem::span::Spans;
-use ayre_proto::endpoint::{SHORT_MAX, Sent, Ways};
+use ayre_proto::endpoint::{SHORT_MAX, Sent, Transport};
 use ayre_proto::envelope::{AHEAD_MIN, Envelope};
 use ayre_proto::units::PeerId;
 
@@ -72,8 +72,8 @@ impl RawEndpoint {
 
     /// Whether all has ended that was posted to a remote: messages that had to be answered, writes,
     /// reads and updates.
-    pub fn has_ended_all(&self, to: RemoteId) -> bool {
-        !self.remotes.knows(to) || self.protocol.has_ended_all(to)
+    pub fn has_completed_all(&self, to: RemoteId) -> bool {
+        !self.remotes.knows(to) || self.protocol.has_completed_all(to)
     }
 
     /// Operations that were posted and whose end was not told yet.

@@ -8,8 +8,8 @@
 //!                             <-----       the ring, or where reading is refused: go of all
 //! ```
 use super::Protocol;
-use super::ends::Completion;
-use super::ways::{Memory, Ways};
+use super::completions::Completion;
+use super::transport::{Memory, Transport};
 
 /// Bytes that are read before anything else has its turn.
 const PIECE_MAX: usize = 1 << 20;
@@ -19,7 +19,7 @@ impl<M: Memory> Protocol<M> {
     // spec: ENV-18, INJ-6
     pub(super) fn fetch(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         key: usize,
         tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
@@ -28,10 +28,10 @@ impl<M: Memory> Protocol<M> {
         let source = transfer.origin().source;
         let (max, at) = (PIECE_MAX.min(transfer.left() as usize), transfer.at());
         let piece = receives[transfer.receive()].memory().piece_mut(at, max);
-        if !ways.read_there(source, transfer.address(), piece) {
+        if !transport.read_remote(source, transfer.address(), piece) {
             let choice = transfer.ask_again();
-            ways.chosen(choice, transfer.len(), false);
-            self.ask_for(ways, key);
+            transport.chosen(choice, transfer.len(), false);
+            self.send_cts(transport, key);
             return (true, true);
         }
         debug_assert!((1..=PIECE_MAX).contains(&piece.len()), "a piece has bytes");
@@ -40,11 +40,11 @@ impl<M: Memory> Protocol<M> {
         }
         // A sender that has left may have used the memory for other things: then all that comes of
         // it ends with its death.
-        if ways.is_still_there(source) {
+        if transport.is_still_connected(source) {
             let transfer = self.transfers.finish(key);
-            ways.chosen(transfer.choice(), transfer.len(), true);
-            let end = self.has_all(ways, &transfer);
-            tell(end);
+            transport.chosen(transfer.choice(), transfer.len(), true);
+            let completion = self.complete_without_more(transport, &transfer);
+            tell(completion);
         }
         (true, true)
     }

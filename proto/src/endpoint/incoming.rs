@@ -1,7 +1,7 @@
 //! Receives that wait, and messages that wait for one.
-use super::ends::Context;
-use super::origin::{Origin, There};
-use super::ways::Memory;
+use super::completions::Context;
+use super::origin::{Origin, RemoteBody};
+use super::transport::Memory;
 use crate::matching::ReceiveId;
 use alloc::boxed::Box;
 
@@ -118,17 +118,17 @@ pub(super) struct Body {
 
 #[derive(Debug)]
 pub(super) enum BodyPlace {
-    Here(Box<[u8]>),
+    Local(Box<[u8]>),
     /// With its sender, who has asked.
-    There(There),
+    Remote(RemoteBody),
 }
 
 impl Body {
     /// What keeping it counts for.
     pub(super) fn cost(&self) -> u64 {
         match &self.place {
-            BodyPlace::Here(bytes) => RECORD + bytes.len() as u64,
-            BodyPlace::There(_) => RECORD,
+            BodyPlace::Local(bytes) => RECORD + bytes.len() as u64,
+            BodyPlace::Remote(_) => RECORD,
         }
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 use super::incoming::{Body, RECORD};
 use super::replies::{Reply, cost};
-use super::ways::{Memory, Ways};
+use super::transport::{Memory, Transport};
 use super::{Protocol, RemoteId};
 use crate::envelope::{AHEAD_MIN, ALL, LONG_MAX, Record};
 use crate::fault::Fault;
@@ -59,17 +59,21 @@ impl<M: Memory> Protocol<M> {
 
     /// A message is kept until a receive takes it.
     #[inline]
-    pub(super) fn keep(&mut self, ways: &mut impl Ways<Memory = M>, body: Body) {
+    pub(super) fn keep(&mut self, transport: &mut impl Transport<Memory = M>, body: Body) {
         let (source, cost) = (body.origin.source, body.cost());
         self.receives.keep(body);
-        self.charge(ways, source, cost);
+        self.charge(transport, source, cost);
     }
 
     /// A message is kept no longer.
     #[inline]
-    pub(super) fn unkeep(&mut self, ways: &mut impl Ways<Memory = M>, message: &Message) -> Body {
+    pub(super) fn unkeep(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        message: &Message,
+    ) -> Body {
         let body = self.receives.unkeep(message);
-        self.discharge(ways, body.origin.source, body.cost());
+        self.discharge(transport, body.origin.source, body.cost());
         body
     }
 
@@ -78,15 +82,15 @@ impl<M: Memory> Protocol<M> {
     #[inline]
     pub(super) fn charge(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         remote: RemoteId,
         bytes: u64,
     ) {
         debug_assert!(bytes > 0, "all that is kept counts for something");
         match self.kept.keep(remote.source(), bytes) {
             Share::Fair => {}
-            Share::Much => self.curb(ways, remote),
-            Share::Over => self.shut_out(ways, remote),
+            Share::Much => self.throttle(transport, remote),
+            Share::Over => self.shut_out(transport, remote),
         }
     }
 
@@ -94,13 +98,13 @@ impl<M: Memory> Protocol<M> {
     #[inline]
     pub(super) fn discharge(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         remote: RemoteId,
         bytes: u64,
     ) {
         self.give_back(remote, bytes);
-        if self.curbed > 0 {
-            self.ease(ways, remote);
+        if self.throttled > 0 {
+            self.unthrottle(transport, remote);
         }
     }
 
@@ -114,96 +118,110 @@ impl<M: Memory> Protocol<M> {
     /// What of a remote's messages can stay with it is to stay there.
     // spec: ENV-37
     #[cold]
-    fn curb(&mut self, ways: &mut impl Ways<Memory = M>, remote: RemoteId) {
-        if ways.lane(remote).is_some() && self.peer_mut(remote).curb() {
-            self.curbed += 1;
-            self.reply(ways, remote, Record::Ahead { longest: AHEAD_MIN as u64 });
+    fn throttle(&mut self, transport: &mut impl Transport<Memory = M>, remote: RemoteId) {
+        if transport.lane(remote).is_some() && self.peer_mut(remote).throttle() {
+            self.throttled += 1;
+            self.reply(transport, remote, Record::Ahead { longest: AHEAD_MIN as u64 });
         }
     }
 
     /// Where it has little again, its messages may go ahead.
     #[cold]
-    fn ease(&mut self, ways: &mut impl Ways<Memory = M>, remote: RemoteId) {
-        if self.kept.has_little(remote.source()) && self.peer_mut(remote).ease() {
-            self.curbed -= 1;
-            self.reply(ways, remote, Record::Ahead { longest: LONG_MAX as u64 });
+    fn unthrottle(&mut self, transport: &mut impl Transport<Memory = M>, remote: RemoteId) {
+        if self.kept.has_little(remote.source()) && self.peer_mut(remote).unthrottle() {
+            self.throttled -= 1;
+            self.reply(transport, remote, Record::Ahead { longest: LONG_MAX as u64 });
         }
     }
 
     /// Nothing more is taken of a remote. Who is told so ends the connection.
     // spec: ENV-37
     #[cold]
-    pub(super) fn shut_out(&mut self, ways: &mut impl Ways<Memory = M>, remote: RemoteId) {
-        if ways.lane(remote).is_none() || !self.peer_mut(remote).shut_out() {
+    pub(super) fn shut_out(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        remote: RemoteId,
+    ) {
+        if transport.lane(remote).is_none() || !self.peer_mut(remote).shut_out() {
             return;
         }
-        if !ways.shut_out(remote) {
-            self.reply(ways, remote, Record::Refused { id: ALL, fault: Fault::NoMemory });
+        if !transport.shut_out(remote) {
+            self.reply(transport, remote, Record::Refused { id: ALL, fault: Fault::NoMemory });
         }
     }
 
     /// A remote has no memory for what we have sent it.
     // spec: ENV-37
     #[cold]
-    pub(super) fn on_shut_out(&mut self, ways: &mut impl Ways<Memory = M>, by: RemoteId) {
+    pub(super) fn on_shut_out(&mut self, transport: &mut impl Transport<Memory = M>, by: RemoteId) {
         self.peer_mut(by).shut_out();
-        ways.on_shut_out(by);
+        transport.on_shut_out(by);
     }
 
     /// Answers a remote, now or as soon as there is room. One that has gone needs no answer.
     // spec: ENV-15
-    pub(super) fn reply(&mut self, ways: &mut impl Ways<Memory = M>, to: RemoteId, record: Record) {
-        self.reply_with(ways, to, record, &[]);
+    pub(super) fn reply(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        to: RemoteId,
+        record: Record,
+    ) {
+        self.reply_with(transport, to, record, &[]);
     }
 
     /// Answers a remote with a record that has bytes behind its head, now or as soon as there is
     /// room.
     pub(super) fn reply_with(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         to: RemoteId,
         record: Record,
         bytes: &[u8],
     ) {
-        let Some(lane) = ways.lane(to) else { return };
+        let Some(lane) = transport.lane(to) else { return };
         let is_first = self.peers[to.index()].replies().is_empty();
-        if is_first && Self::push_record(ways, lane, &record, bytes).is_ok() {
+        if is_first && Self::push_record(transport, lane, &record, bytes).is_ok() {
             return;
         }
-        self.put_off(ways, to, (record, bytes.into()));
+        self.put_off(transport, to, (record, bytes.into()));
     }
 
     /// An answer waits until there is room.
     // spec: ENV-15
     #[inline(never)]
-    fn put_off(&mut self, ways: &mut impl Ways<Memory = M>, to: RemoteId, reply: Reply) {
+    fn put_off(&mut self, transport: &mut impl Transport<Memory = M>, to: RemoteId, reply: Reply) {
         let bytes = self.peer_mut(to).replies_mut().push(reply);
         self.replies += 1;
-        ways.stir();
-        self.charge(ways, to, bytes);
+        transport.request_poll();
+        self.charge(transport, to, bytes);
     }
 
     /// Sends answers that have been waiting for room: whether any has gone.
-    pub(super) fn push_replies(&mut self, ways: &mut impl Ways<Memory = M>) -> bool {
+    pub(super) fn push_replies(&mut self, transport: &mut impl Transport<Memory = M>) -> bool {
         let mut any = false;
         for place in 0..self.peers.len() {
             if let Some(to) = self.peers[place].id() {
-                any |= self.push_replies_to(ways, to);
+                any |= self.push_replies_to(transport, to);
             }
         }
         any
     }
 
-    fn push_replies_to(&mut self, ways: &mut impl Ways<Memory = M>, to: RemoteId) -> bool {
+    fn push_replies_to(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        to: RemoteId,
+    ) -> bool {
         let mut any = false;
         while let Some((record, bytes)) = self.peer_mut(to).replies_mut().pop() {
-            let lane = ways.lane(to);
-            if lane.is_none_or(|lane| Self::push_record(ways, lane, &record, &bytes).is_err()) {
+            let lane = transport.lane(to);
+            if lane.is_none_or(|lane| Self::push_record(transport, lane, &record, &bytes).is_err())
+            {
                 self.peer_mut(to).replies_mut().put_back((record, bytes));
                 break;
             }
             self.replies -= 1;
-            self.discharge(ways, to, cost(&bytes));
+            self.discharge(transport, to, cost(&bytes));
             any = true;
         }
         any

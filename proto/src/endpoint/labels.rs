@@ -4,10 +4,10 @@
 //! is looked for among all. The first of many to be taken back is, too; from then on those that are
 //! posted are noted, until so many were posted and so few taken back that noting is no longer worth
 //! it.
-use super::ends::Context;
+use super::completions::Context;
 use super::incoming::Incoming;
 use super::slots::Slots;
-use super::ways::Memory;
+use super::transport::Memory;
 use crate::keyed::Keyed;
 use crate::matching::ReceiveId;
 use core::hash::BuildHasherDefault;

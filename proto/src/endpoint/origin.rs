@@ -1,5 +1,5 @@
 //! Where a message comes from.
-use super::ends::Received;
+use super::completions::Received;
 use super::remote_id::RemoteId;
 use crate::envelope::Envelope;
 use crate::matching::Message;
@@ -36,7 +36,7 @@ impl Origin {
 
 /// Where a message is that waits for its receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct There {
+pub(super) struct RemoteBody {
     /// Its sender's name of it.
     pub(super) id: u64,
     /// Where it begins in the sender's memory; 0 where it is not to be read there.

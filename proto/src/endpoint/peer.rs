@@ -11,14 +11,14 @@ pub(super) struct Peer {
     /// Its number, once it was connected.
     id: Option<RemoteId>,
     /// Which messages of ours go before it wants them.
-    pub(super) ahead: EagerPolicy,
+    pub(super) eager: EagerPolicy,
     /// What of our windows it touches.
-    pub(super) toucher: RmaTarget,
+    pub(super) rma_target: RmaTarget,
     replies: Replies,
     /// Messages of ours that it wants, in the order in which they are to leave.
-    wanted: VecDeque<usize>,
+    cleared: VecDeque<usize>,
     /// It was told to keep what it can keep, because we keep much of it.
-    is_curbed: bool,
+    is_throttled: bool,
     /// One of the two has no memory for what the other one has sent.
     is_shut_out: bool,
 }
@@ -33,38 +33,38 @@ impl Peer {
     }
 
     /// It wants this message next. Whether it is the only one.
-    pub(super) fn want(&mut self, key: usize) -> bool {
-        debug_assert!(!self.wanted.contains(&key), "a message is wanted once");
-        self.wanted.push_back(key);
-        self.wanted.len() == 1
+    pub(super) fn enqueue_send(&mut self, key: usize) -> bool {
+        debug_assert!(!self.cleared.contains(&key), "a message is wanted once");
+        self.cleared.push_back(key);
+        self.cleared.len() == 1
     }
 
     /// The message that leaves first of those that it wants.
-    pub(super) fn wanted(&self) -> Option<usize> {
-        self.wanted.front().copied()
+    pub(super) fn next_send(&self) -> Option<usize> {
+        self.cleared.front().copied()
     }
 
     /// That has left.
-    pub(super) fn has_got(&mut self, key: usize) {
-        let first = self.wanted.pop_front();
+    pub(super) fn dequeue_send(&mut self, key: usize) {
+        let first = self.cleared.pop_front();
         debug_assert_eq!(first, Some(key), "messages leave in their order");
     }
 
     /// It wants none any more.
-    pub(super) fn want_none(&mut self) {
-        self.wanted.clear();
+    pub(super) fn clear_sends(&mut self) {
+        self.cleared.clear();
     }
 
     /// Whether it is not curbed, and is from now on: it may send at all.
-    pub(super) fn curb(&mut self) -> bool {
-        let is_new = !self.is_curbed && !self.is_shut_out;
-        self.is_curbed |= is_new;
+    pub(super) fn throttle(&mut self) -> bool {
+        let is_new = !self.is_throttled && !self.is_shut_out;
+        self.is_throttled |= is_new;
         is_new
     }
 
     /// Whether it was curbed, and is not any more.
-    pub(super) fn ease(&mut self) -> bool {
-        core::mem::take(&mut self.is_curbed)
+    pub(super) fn unthrottle(&mut self) -> bool {
+        core::mem::take(&mut self.is_throttled)
     }
 
     /// One of the two has no memory for the other any more. Whether that is new.
@@ -79,7 +79,7 @@ impl Peer {
 
     /// It is connected.
     pub(super) fn begin(&mut self, id: RemoteId) {
-        debug_assert!(self.replies.is_empty() && self.wanted.is_empty(), "nothing is to go there");
-        (self.id, self.ahead, self.is_shut_out) = (Some(id), EagerPolicy::default(), false);
+        debug_assert!(self.replies.is_empty() && self.cleared.is_empty(), "nothing is to go there");
+        (self.id, self.eager, self.is_shut_out) = (Some(id), EagerPolicy::default(), false);
     }
 }

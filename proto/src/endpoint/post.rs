@@ -1,9 +1,9 @@
 //! Receives: posting them, looking for what has come, taking them back.
-use super::ends::{Completion, CompletionKind, Context, Received};
+use super::completions::{Completion, CompletionKind, Context, Received};
 use super::incoming::{Body, BodyPlace, Incoming};
 use super::origin::Origin;
 use super::transfers::Transfer;
-use super::ways::{Memory, Ways};
+use super::transport::{Memory, Transport};
 use super::{Protocol, RemoteId};
 use crate::envelope::Record;
 use crate::fault::Fault;
@@ -44,16 +44,16 @@ impl<M: Memory> Protocol<M> {
     /// messages that has several spans.
     // spec: ENV-7, ENV-39
     #[inline(always)]
-    pub fn receive<W: Ways<Memory = M>>(
+    pub fn receive<W: Transport<Memory = M>>(
         &mut self,
         receive: PostedReceive<M>,
-        ways: impl FnOnce() -> W,
+        transport: impl FnOnce() -> W,
     ) -> Result<(), Fault> {
         let PostedReceive { source, tag, into, context, many } = receive;
         let pattern = pattern(source, tag);
         let incoming = Incoming::new(into, context, tag.is_some());
         if let Some(least) = many {
-            return self.receive_many(&mut ways(), (pattern, least), incoming);
+            return self.receive_many(&mut transport(), (pattern, least), incoming);
         }
         match self.receives.post(pattern, &incoming) {
             Post::Busy => self.receive_grown(pattern, incoming),
@@ -62,7 +62,7 @@ impl<M: Memory> Protocol<M> {
                 Ok(())
             }
             Post::Matched(message) => {
-                self.receive_here(&mut ways(), incoming.taken(), &message);
+                self.receive_here(&mut transport(), incoming.taken(), &message);
                 Ok(())
             }
         }
@@ -82,19 +82,19 @@ impl<M: Memory> Protocol<M> {
     #[inline(never)]
     fn receive_here(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         incoming: Incoming<M>,
         message: &Message,
     ) {
         let len = message.len.min(incoming.len());
         let key = self.receives.insert(incoming);
-        self.fill(ways, key, (message, (0, len)));
+        self.fill(transport, key, (message, (0, len)));
     }
 
     #[cold]
     fn receive_many(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         (pattern, least): (Pattern, u64),
         incoming: Incoming<M>,
     ) -> Result<(), Fault> {
@@ -113,7 +113,7 @@ impl<M: Memory> Protocol<M> {
         self.receives[key].expect(taken.len());
         for (message, place) in taken {
             self.receives[key].arrived();
-            self.fill(ways, key, (&message, (place.offset, place.len)));
+            self.fill(transport, key, (&message, (place.offset, place.len)));
         }
         Ok(())
     }
@@ -121,23 +121,26 @@ impl<M: Memory> Protocol<M> {
     /// Puts a message that waited into a receive.
     fn fill(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         key: usize,
         (message, (offset, len)): (&Message, (u64, u64)),
     ) {
-        let Body { origin, place } = self.unkeep(ways, message);
+        let Body { origin, place } = self.unkeep(transport, message);
         self.receives[key].expect(1);
         match place {
-            BodyPlace::Here(bytes) => {
+            BodyPlace::Local(bytes) => {
                 debug_assert!(len <= bytes.len() as u64, "no more is put there than has come");
                 let incoming = &mut self.receives[key];
                 debug_assert!(offset + len <= incoming.len(), "a message goes into its memory");
                 incoming.memory().write(offset as usize, &bytes[..len as usize]);
-                let end = self.arrived(ways, (key, offset, len), &origin);
-                self.end_later(ways, end);
+                let completion = self.arrived(transport, (key, offset, len), &origin);
+                self.complete_later(transport, completion);
             }
-            BodyPlace::There(there) => {
-                self.want(ways, Transfer::new((key, offset, len), &origin, there));
+            BodyPlace::Remote(remote_body) => {
+                self.start_transfer(
+                    transport,
+                    Transfer::new((key, offset, len), &origin, remote_body),
+                );
             }
         }
     }
@@ -161,32 +164,34 @@ impl<M: Memory> Protocol<M> {
     /// [`Fault::StaleKey`] where it is gone.
     pub fn receive_found(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         (is_tagged, id): (bool, MessageId),
         (into, context): (M, Context),
     ) -> Result<(), Fault> {
         let message = self.receives.take(is_tagged, id).ok_or(Fault::StaleKey)?;
         let len = message.len.min(into.len() as u64);
         let key = self.receives.insert(Incoming::new(into, context, is_tagged).taken());
-        self.fill(ways, key, (&message, (0, len)));
+        self.fill(transport, key, (&message, (0, len)));
         Ok(())
     }
 
     /// Throws a message away that was found. False where it is gone.
     pub fn discard(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         (is_tagged, id): (bool, MessageId),
     ) -> bool {
         let Some(message) = self.receives.take(is_tagged, id) else { return false };
-        let Body { origin, place } = self.unkeep(ways, &message);
+        let Body { origin, place } = self.unkeep(transport, &message);
         let refused = match place {
-            BodyPlace::There(there) => Some(Record::Cts { id: there.id, to: u64::MAX, len: 0 }),
-            BodyPlace::Here(_) => None,
+            BodyPlace::Remote(remote_body) => {
+                Some(Record::Cts { id: remote_body.id, to: u64::MAX, len: 0 })
+            }
+            BodyPlace::Local(_) => None,
         };
         let done = origin.answer.map(|id| Record::Fin { id });
         let answers = refused.into_iter().chain(done);
-        answers.for_each(|record| self.reply(ways, origin.source, record));
+        answers.for_each(|record| self.reply(transport, origin.source, record));
         true
     }
 
@@ -202,7 +207,7 @@ impl<M: Memory> Protocol<M> {
     /// A message is in its receive's memory.
     pub(super) fn arrived(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         (key, offset, len): (usize, u64, u64),
         origin: &Origin,
     ) -> Completion {
@@ -213,7 +218,7 @@ impl<M: Memory> Protocol<M> {
             self.receives.free(key);
         }
         if let Some(id) = origin.answer {
-            self.reply(ways, origin.source, Record::Fin { id });
+            self.reply(transport, origin.source, Record::Fin { id });
         }
         let received = origin.received((offset, len), is_last);
         Completion { context, what: CompletionKind::Received(received), result: Ok(()) }
@@ -230,11 +235,11 @@ impl<M: Memory> Protocol<M> {
 
     /// Nothing more comes from a remote.
     pub(super) fn end_receives(&mut self, from: RemoteId, why: Fault) {
-        let Self { receives, kept, ended, .. } = self;
+        let Self { receives, kept, completions, .. } = self;
         let give_back = |bytes| kept.give_back(from.source(), bytes);
         receives.end_source(from.source(), give_back, |context| {
             let what = CompletionKind::Received(Received { released: true, ..Received::default() });
-            ended.push(Completion { context, what, result: Err(why) });
+            completions.push(Completion { context, what, result: Err(why) });
         });
     }
 }

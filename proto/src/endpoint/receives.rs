@@ -1,10 +1,10 @@
 //! Receives that wait for messages, and messages that wait for receives.
-use super::ends::Context;
+use super::completions::Context;
 use super::incoming::{Body, Incoming};
 use super::labels::Labels;
 use super::origin::Origin;
 use super::slots::Slots;
-use super::ways::Memory;
+use super::transport::Memory;
 use crate::limits::UNEXPECTED_MAX;
 use crate::matching::{
     Arrive, Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Receive, Removed, Sizes,

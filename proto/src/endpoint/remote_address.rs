@@ -1,9 +1,9 @@
 //! What of ours touches remotes' windows, and has not been answered.
 use super::SHORT_MAX;
-use super::ends::{Completion, CompletionKind, Context};
+use super::completions::{Completion, CompletionKind, Context};
 use super::ledger::Entry;
 use super::remote_id::RemoteId;
-use super::ways::Memory;
+use super::transport::Memory;
 use crate::fault::Fault;
 
 /// Memory in a remote's window.
@@ -48,29 +48,29 @@ pub(super) struct Leaving<M> {
 /// What a write's bytes are taken from.
 #[derive(Debug)]
 enum Bytes<M> {
-    Lent(M),
-    Held(alloc::boxed::Box<[u8]>),
+    Borrowed(M),
+    Copied(alloc::boxed::Box<[u8]>),
 }
 
 impl<M: Memory> Bytes<M> {
     fn len(&self) -> usize {
         match self {
-            Self::Lent(spans) => spans.len(),
-            Self::Held(bytes) => bytes.len(),
+            Self::Borrowed(spans) => spans.len(),
+            Self::Copied(bytes) => bytes.len(),
         }
     }
 
     fn piece(&self, at: usize, max: usize) -> &[u8] {
         match self {
-            Self::Lent(spans) => spans.piece(at, max),
-            Self::Held(bytes) => &bytes[at..bytes.len().min(at + max)],
+            Self::Borrowed(spans) => spans.piece(at, max),
+            Self::Copied(bytes) => &bytes[at..bytes.len().min(at + max)],
         }
     }
 
     fn read(&self, at: usize, into: &mut [u8]) {
         match self {
-            Self::Lent(spans) => spans.read(at, into),
-            Self::Held(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
+            Self::Borrowed(spans) => spans.read(at, into),
+            Self::Copied(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
         }
     }
 }
@@ -112,17 +112,17 @@ impl<M: Memory> Leaving<M> {
 }
 
 /// Set in the names of what touches; messages and their receives have names without.
-const TOUCHING: u64 = 1 << 63;
+const RMA_BIT: u64 = 1 << 63;
 
 /// The name of what is kept there.
 pub(super) const fn name_of(key: usize) -> u64 {
-    debug_assert!(key as u64 & TOUCHING == 0, "keys are small");
-    key as u64 | TOUCHING
+    debug_assert!(key as u64 & RMA_BIT == 0, "keys are small");
+    key as u64 | RMA_BIT
 }
 
 /// Where what has this name is kept; none of a message's name.
 pub(super) fn key_of(name: u64) -> Option<usize> {
-    (name & TOUCHING != 0).then_some((name ^ TOUCHING) as usize)
+    (name & RMA_BIT != 0).then_some((name ^ RMA_BIT) as usize)
 }
 
 impl<M> Entry for PendingRma<M> {
@@ -146,7 +146,7 @@ impl<M: Memory> PendingRma<M> {
         data: Option<u64>,
         context: Context,
     ) -> Self {
-        let leaving = Leaving { spot, bytes: Bytes::Lent(bytes), data, gone: 0 };
+        let leaving = Leaving { spot, bytes: Bytes::Borrowed(bytes), data, gone: 0 };
         let stage = Stage::Leaving(leaving);
         Self { to: spot.remote, context, what: CompletionKind::Written, stage }
     }
@@ -191,11 +191,11 @@ impl<M: Memory> PendingRma<M> {
     }
 
     /// The bytes of a write are copied: the program's memory is its own again.
-    pub(super) fn hold(&mut self) {
+    pub(super) fn copy_bytes(&mut self) {
         let Stage::Leaving(leaving) = &mut self.stage else { return };
         let mut copy = alloc::vec![0; leaving.bytes.len()].into_boxed_slice();
         leaving.bytes.read(0, &mut copy);
-        leaving.bytes = Bytes::Held(copy);
+        leaving.bytes = Bytes::Copied(copy);
     }
 
     /// Whether a remote may say that it is done.
@@ -229,7 +229,7 @@ impl<M: Memory> PendingRma<M> {
     }
 
     #[inline]
-    pub(super) const fn end(&self, result: Result<(), Fault>) -> Completion {
+    pub(super) const fn completion(&self, result: Result<(), Fault>) -> Completion {
         Completion { context: self.context, what: self.what, result }
     }
 }

@@ -1,12 +1,12 @@
-//! PendingRma remotes' windows: writes, reads and updates on their way out, and their answers.
-use super::ends::{Completion, CompletionKind, Context};
+//! Access to remotes' memory regions: own writes, reads and updates, and their replies.
+use super::completions::{Completion, CompletionKind, Context};
 use super::ledger::Entry;
 use super::remote_address::{PendingRma, RemoteAddress, key_of, name_of};
 use super::send::Sent;
 use super::streams::Stream;
-use super::take::Part;
-use super::ways::{Memory, PartPlace, Ways};
-use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX, zeros};
+use super::take::Fragment;
+use super::transport::{FragmentPlace, Memory, Transport};
+use super::{FRAGMENT_MAX, Protocol, RemoteId, SHORT_MAX, zeros};
 use crate::combine::{Combine, Number};
 use crate::envelope::AHEAD_MIN;
 use crate::fault::Fault;
@@ -84,13 +84,13 @@ impl<M: Memory + Clone> Protocol<M> {
     /// whether its memory is needed until then.
     ///
     /// # Errors
-    /// What [`Ways::push`] says; [`Fault::NoMemory`] where as much is under way as may;
+    /// What [`Transport::push`] says; [`Fault::NoMemory`] where as much is under way as may;
     /// [`Fault::TooLong`] for one that is to be injected and is too long for that.
     // spec: ENV-24, ENV-25
     #[inline]
-    pub fn write<W: Ways<Memory = M>>(
+    pub fn write<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (lane, to): (W::Lane, RemoteAddress),
         write: &RmaWrite<M>,
     ) -> Result<Sent, W::Error> {
@@ -103,29 +103,29 @@ impl<M: Memory + Clone> Protocol<M> {
         if bytes.len() <= SHORT_MAX
             && let Some(whole) = bytes.whole()
         {
-            let id = name_of(self.touching.vacant_key());
-            let touch = RmaRecord::WriteHere { key, address, id, before: 0, data };
-            push_touch(ways, lane, &touch, whole)?;
-            self.touching.insert(PendingRma::written(remote, context));
+            let id = name_of(self.pending_rma.vacant_key());
+            let record = RmaRecord::WriteHere { key, address, id, before: 0, data };
+            push_rma(transport, lane, &record, whole)?;
+            self.pending_rma.insert(PendingRma::written(remote, context));
             return Ok(Sent::Completed);
         }
-        let key = self.touching.insert(PendingRma::leaving(to, bytes.clone(), data, context));
-        let any = self.push_write(ways, key, lane);
-        if self.touching[key].left().is_none() {
+        let key = self.pending_rma.insert(PendingRma::leaving(to, bytes.clone(), data, context));
+        let any = self.push_write(transport, key, lane);
+        if self.pending_rma[key].left().is_none() {
             return Ok(Sent::Completed);
         }
         if !any {
-            self.touching.free(key);
-            return Err(ways.no_room(lane));
+            self.pending_rma.free(key);
+            return Err(transport.no_room(lane));
         }
         if inject {
-            self.touching[key].hold();
+            self.pending_rma[key].copy_bytes();
         }
         // Nothing overtakes it.
         // spec: ENV-30
-        ways.hold_back(remote);
+        transport.hold_back(remote);
         self.streams.push(Stream::Write(key));
-        ways.stir();
+        transport.request_poll();
         Ok(if inject { Sent::Completed } else { Sent::Pending })
     }
 
@@ -137,25 +137,25 @@ impl<M: Memory + Clone> Protocol<M> {
     /// not defined for such numbers, [`Fault::TooLong`] for more numbers than one update has.
     // spec: ENV-24, ENV-28
     #[inline]
-    pub fn update<W: Ways<Memory = M>>(
+    pub fn update<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (lane, at): (W::Lane, RemoteAddress),
         update: &RmaUpdate<M>,
     ) -> Result<(), W::Error> {
         let what = update.calculation()?;
         self.check_under_way()?;
         let RemoteAddress { remote, key, address } = at;
-        let id = name_of(self.touching.vacant_key());
-        let touch = RmaRecord::Update { key, address, id, what, data: update.data };
+        let id = name_of(self.pending_rma.vacant_key());
+        let record = RmaRecord::Update { key, address, id, what, data: update.data };
         match update.operand.whole() {
             Some(operand) if update.compare.is_empty() => {
-                push_touch(ways, lane, &touch, operand)?;
+                push_rma(transport, lane, &record, operand)?;
             }
-            _ => push_touch(ways, lane, &touch, &update.staged(&what))?,
+            _ => push_rma(transport, lane, &record, &update.staged(&what))?,
         }
         let (into, context) = (update.result.clone(), update.context);
-        self.touching.insert(PendingRma::asked(remote, CompletionKind::Updated, into, context));
+        self.pending_rma.insert(PendingRma::asked(remote, CompletionKind::Updated, into, context));
         Ok(())
     }
 }
@@ -168,9 +168,9 @@ impl<M: Memory> Protocol<M> {
     /// As [`Protocol::write`].
     // spec: ENV-24, ENV-27
     #[inline]
-    pub fn read<W: Ways<Memory = M>>(
+    pub fn read<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (lane, from): (W::Lane, RemoteAddress),
         into: M,
         context: Context,
@@ -178,19 +178,29 @@ impl<M: Memory> Protocol<M> {
         self.check_under_way()?;
         let RemoteAddress { remote, key, address } = from;
         let len = into.len() as u64;
-        let id = name_of(self.touching.vacant_key());
-        push_touch(ways, lane, &RmaRecord::Read { key, address, id, len }, &[])?;
-        self.touching.insert(PendingRma::asked(remote, CompletionKind::Read, Some(into), context));
+        let id = name_of(self.pending_rma.vacant_key());
+        push_rma(transport, lane, &RmaRecord::Read { key, address, id, len }, &[])?;
+        self.pending_rma.insert(PendingRma::asked(
+            remote,
+            CompletionKind::Read,
+            Some(into),
+            context,
+        ));
         Ok(())
     }
 
     /// What there is room for of a write that leaves: whether any has gone.
-    fn push_write<W: Ways<Memory = M>>(&mut self, ways: &mut W, key: usize, lane: W::Lane) -> bool {
+    fn push_write<W: Transport<Memory = M>>(
+        &mut self,
+        transport: &mut W,
+        key: usize,
+        lane: W::Lane,
+    ) -> bool {
         let mut any = false;
-        while let Some(is_last) = self.push_write_part(ways, key, lane) {
+        while let Some(is_last) = self.push_write_fragment(transport, key, lane) {
             any = true;
             if is_last {
-                self.touching[key].has_left();
+                self.pending_rma[key].has_left();
                 break;
             }
         }
@@ -199,69 +209,69 @@ impl<M: Memory> Protocol<M> {
 
     /// Pushes a write that has been waiting for room: whether any of it has gone, and whether all
     /// has.
-    pub(super) fn push_write_on(
+    pub(super) fn push_waiting_write(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         key: usize,
     ) -> (bool, bool) {
-        let to = self.touching[key].to();
-        let Some(lane) = ways.lane(to) else { return (false, false) };
-        let any = self.push_write(ways, key, lane);
-        let is_over = self.touching[key].left().is_none();
+        let to = self.pending_rma[key].to();
+        let Some(lane) = transport.lane(to) else { return (false, false) };
+        let any = self.push_write(transport, key, lane);
+        let is_over = self.pending_rma[key].left().is_none();
         if is_over {
-            ways.let_through(to);
+            transport.let_through(to);
         }
         (any, is_over)
     }
 
     /// The next bytes of a write, if there is room: whether they are the last ones.
-    fn push_write_part<W: Ways<Memory = M>>(
+    fn push_write_fragment<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         key: usize,
         lane: W::Lane,
     ) -> Option<bool> {
-        let leaving = self.touching[key].left()?;
+        let leaving = self.pending_rma[key].left()?;
         let (len, left, before) = (leaving.len() as u64, leaving.left(), leaving.gone() as u64);
-        let (RemoteAddress { remote, key: window, address }, data) =
+        let (RemoteAddress { remote, key: region, address }, data) =
             (leaving.spot(), leaving.data());
         let mut staged = [0; SHORT_MAX];
         if left <= SHORT_MAX {
             leaving.read(&mut staged[..left]);
             let id = name_of(key);
-            let last = RmaRecord::WriteHere { key: window, address, id, before, data };
-            push_touch(ways, lane, &last, &staged[..left]).ok()?;
+            let last = RmaRecord::WriteHere { key: region, address, id, before, data };
+            push_rma(transport, lane, &last, &staged[..left]).ok()?;
             return Some(true);
         }
-        let count = if let Some(longest) = ways.longest_piece(remote) {
-            ways.reserve(lane).ok()?;
-            let piece = leaving.piece(PART_MAX.min(left).min(longest));
-            let (count, place) = (piece.len() as u64, ways.write_ring(remote, piece)?);
-            let part = RmaRecord::WritePart { key: window, address, len, before, count, place };
-            push_touch(ways, lane, &part, &[]).ok()?;
+        let count = if let Some(longest) = transport.longest_piece(remote) {
+            transport.reserve(lane).ok()?;
+            let piece = leaving.piece(FRAGMENT_MAX.min(left).min(longest));
+            let (count, place) = (piece.len() as u64, transport.write_ring(remote, piece)?);
+            let fragment = RmaRecord::WritePart { key: region, address, len, before, count, place };
+            push_rma(transport, lane, &fragment, &[]).ok()?;
             count as usize
         } else {
             leaving.read(&mut staged);
-            let part = RmaRecord::WritePartHere { key: window, address, len, before };
-            push_touch(ways, lane, &part, &staged).ok()?;
+            let fragment = RmaRecord::WritePartHere { key: region, address, len, before };
+            push_rma(transport, lane, &fragment, &staged).ok()?;
             SHORT_MAX
         };
-        self.touching[key].advance(count);
+        self.pending_rma[key].advance(count);
         Some(false)
     }
 
     /// What touches a window has been done. False where nothing is to be told so.
-    pub(super) fn on_touched(
+    pub(super) fn on_rma_done(
         &mut self,
         from: RemoteId,
         key: usize,
         tell: &mut impl FnMut(Completion),
     ) -> bool {
-        let is_due = self.touching.get(key).is_some_and(|touching| touching.is_done_by(from));
+        let is_due = self.pending_rma.get(key).is_some_and(|pending| pending.is_done_by(from));
         if is_due {
-            let end = self.touching[key].end(Ok(()));
-            self.touching.free(key);
-            tell(end);
+            let completion = self.pending_rma[key].completion(Ok(()));
+            self.pending_rma.free(key);
+            tell(completion);
         }
         is_due
     }
@@ -274,58 +284,58 @@ impl<M: Memory> Protocol<M> {
         tell: &mut impl FnMut(Completion),
     ) -> bool {
         let Some(key) = key_of(id) else { return false };
-        let is_due = self.touching.get(key).is_some_and(|touching| touching.is_refused_by(from));
+        let is_due = self.pending_rma.get(key).is_some_and(|pending| pending.is_refused_by(from));
         if is_due {
-            let end = self.touching[key].end(Err(why));
-            self.touching.free(key);
-            tell(end);
+            let completion = self.pending_rma[key].completion(Err(why));
+            self.pending_rma.free(key);
+            tell(completion);
         }
         is_due
     }
 
     /// The next bytes that were read, or that an update has found.
-    pub(super) fn take_answer<W: Ways<Memory = M>>(
+    pub(super) fn take_answer<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (lane, source): (W::Lane, RemoteId),
-        (key, len, place): (usize, u64, PartPlace),
+        (key, len, place): (usize, u64, FragmentPlace),
         tell: &mut impl FnMut(Completion),
     ) -> Result<(), Malformed> {
-        let answered = self.touching.get_mut(key).ok_or(Malformed)?;
+        let answered = self.pending_rma.get_mut(key).ok_or(Malformed)?;
         let (into, at, left) = answered.coming(source).ok_or(Malformed)?;
         if len == 0 || len > left as u64 {
             return Err(Malformed);
         }
-        let part = Part { lane, source, place, len: len as usize };
-        part.check(ways)?;
-        part.take_to(ways, into, (at, len as usize));
+        let fragment = Fragment { lane, source, place, len: len as usize };
+        fragment.check(transport)?;
+        fragment.take_to(transport, into, (at, len as usize));
         if answered.take(len as usize) {
-            let end = answered.end(Ok(()));
-            self.touching.free(key);
-            tell(end);
+            let completion = answered.completion(Ok(()));
+            self.pending_rma.free(key);
+            tell(completion);
         }
         Ok(())
     }
 
     /// Nothing of what touches a remote's windows will be answered.
-    pub(super) fn end_touching(&mut self, to: RemoteId, why: Fault) {
-        let Self { touching, ended, streams, .. } = self;
-        touching.free_all(to, |touching| ended.push(touching.end(Err(why))));
-        debug_assert!(touching.has_none(to), "all have ended");
-        streams.keep_writes(|key| touching.contains(key));
+    pub(super) fn end_pending_rma(&mut self, to: RemoteId, why: Fault) {
+        let Self { pending_rma, completions, streams, .. } = self;
+        pending_rma.free_all(to, |pending| completions.push(pending.completion(Err(why))));
+        debug_assert!(pending_rma.has_none(to), "all have ended");
+        streams.keep_writes(|key| pending_rma.contains(key));
     }
 }
 
-fn push_touch<W: Ways>(
-    ways: &mut W,
+fn push_rma<W: Transport>(
+    transport: &mut W,
     lane: W::Lane,
-    touch: &RmaRecord,
+    record: &RmaRecord,
     bytes: &[u8],
 ) -> Result<(), W::Error> {
-    let (tag, [a, b, c, d, e, f], words) = touch.encode();
+    let (tag, [a, b, c, d, e, f], words) = record.encode();
     match words {
-        4 => ways.push(lane, tag, [0, a, b, c, d], bytes),
-        5 => ways.push(lane, tag, [0, a, b, c, d, e], bytes),
-        _ => ways.push(lane, tag, [0, a, b, c, d, e, f], bytes),
+        4 => transport.push(lane, tag, [0, a, b, c, d], bytes),
+        5 => transport.push(lane, tag, [0, a, b, c, d, e], bytes),
+        _ => transport.push(lane, tag, [0, a, b, c, d, e, f], bytes),
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Reading {
 
 impl RmaTarget {
     /// Bytes of a write come, so many of it before them: why those are refused, if they are.
-    pub(super) fn begin_part(&mut self, before: u64) -> Result<(), Fault> {
+    pub(super) fn begin_fragment(&mut self, before: u64) -> Result<(), Fault> {
         if before == 0 {
             self.refused = None;
         }
@@ -31,7 +31,7 @@ impl RmaTarget {
     }
 
     /// They are in their place, or why not.
-    pub(super) fn end_part(&mut self, refused: Option<Fault>) {
+    pub(super) fn end_fragment(&mut self, refused: Option<Fault>) {
         debug_assert!(self.refused.is_none() || self.refused == refused, "a refusal stays");
         self.refused = refused;
     }
@@ -63,8 +63,8 @@ impl RmaTarget {
 
     /// All of its bytes have gone, or it was refused.
     pub(super) fn end_read(&mut self) {
-        let ended = self.reads.pop_front();
-        debug_assert!(ended.is_some(), "a read ends once");
+        let read = self.reads.pop_front();
+        debug_assert!(read.is_some(), "a read ends once");
     }
 
     /// The remote touches nothing any more: how many reads are over by that.

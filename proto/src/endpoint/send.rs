@@ -1,19 +1,19 @@
 //! Messages on their way out.
-use super::departing::Departing;
-use super::ends::{Completion, CompletionKind, Context};
+use super::completions::{Completion, CompletionKind, Context};
+use super::pending_send::PendingSend;
 use super::streams::Stream;
-use super::ways::{Memory, Ways};
-use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX};
+use super::transport::{Memory, Transport};
+use super::{FRAGMENT_MAX, Protocol, RemoteId, SHORT_MAX};
 use crate::envelope::{Envelope, LONG_MAX_HERE, Record};
 use crate::fault::Fault;
 use crate::limits::LINE;
 use alloc::vec;
 
-/// Parts of a message, unless they were longer than [`PART_MAX`]: the first is copied out while the
-/// next is copied in, so the last part's copy is what a message waits for.
-const PARTS: usize = 8;
+/// Fragments of a message, unless they were longer than [`FRAGMENT_MAX`]. One is copied out while
+/// the next is copied in, so a message waits only for the copy of its last fragment.
+const FRAGMENTS: usize = 8;
 /// Shorter parts cost more than they gain.
-const PART_MIN: usize = 8 << 10;
+const FRAGMENT_MIN: usize = 8 << 10;
 
 /// A message to be sent.
 #[derive(Clone, Debug)]
@@ -44,42 +44,42 @@ impl<M: Memory + Clone> Protocol<M> {
     /// Sends a message, to a remote that is connected at this lane.
     ///
     /// # Errors
-    /// What [`Ways::push`] says; [`Fault::NoMemory`] where as much is under way as may.
+    /// What [`Transport::push`] says; [`Fault::NoMemory`] where as much is under way as may.
     // spec: ENV-3, ENV-4
-    pub fn send<W: Ways<Memory = M>>(
+    pub fn send<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (to, lane): (RemoteId, W::Lane),
         message: &OutgoingMessage<M>,
     ) -> Result<Sent, W::Error> {
         self.check_under_way()?;
         let OutgoingMessage { tag, data, ref bytes, context, delivered } = *message;
         let envelope = Envelope { tag, data };
-        let entry = self.departing.vacant_key() as u64;
+        let entry = self.pending_sends.vacant_key() as u64;
         let answer = delivered.then_some(entry);
         let len = bytes.len();
         let has_gone = if len <= SHORT_MAX {
             let mut staged = [0; SHORT_MAX];
             bytes.read(0, &mut staged[..len]);
             let record = Record::Short { envelope, answer };
-            Self::push_record(ways, lane, &record, &staged[..len])?;
+            Self::push_record(transport, lane, &record, &staged[..len])?;
             true
-        } else if let Some(place) = self.write_ring(ways, (to, lane), bytes)? {
+        } else if let Some(place) = self.write_ring(transport, (to, lane), bytes)? {
             let record = Record::Long { envelope, answer, len: len as u64, place };
-            Self::push_record(ways, lane, &record, &[])?;
+            Self::push_record(transport, lane, &record, &[])?;
             true
         } else {
-            let (len, address) = (len as u64, ways.address_of(lane, bytes));
-            let ask = Record::Rts { envelope, id: entry, answered: delivered, len, address };
-            Self::push_record(ways, lane, &ask, &[])?;
+            let (len, address) = (len as u64, transport.address_of(lane, bytes));
+            let rts = Record::Rts { envelope, id: entry, answered: delivered, len, address };
+            Self::push_record(transport, lane, &rts, &[])?;
             false
         };
         if has_gone && !delivered {
             return Ok(Sent::Completed);
         }
-        self.departing.insert(match has_gone {
-            true => Departing::gone(to, context),
-            false => Departing::asking(to, bytes.clone(), (context, delivered)),
+        self.pending_sends.insert(match has_gone {
+            true => PendingSend::sent(to, context),
+            false => PendingSend::with_rts(to, bytes.clone(), (context, delivered)),
         });
         Ok(Sent::Pending)
     }
@@ -87,32 +87,32 @@ impl<M: Memory + Clone> Protocol<M> {
     /// Copies a message into the ring, if it may go there before its receive is known; none where
     /// it has to ask. There is room in the lane for its record.
     // spec: ENV-3
-    fn write_ring<W: Ways<Memory = M>>(
+    fn write_ring<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (to, lane): (RemoteId, W::Lane),
         bytes: &M,
     ) -> Result<Option<u64>, W::Error> {
-        if bytes.len() > self.peer_mut(to).ahead.longest(ways.is_linked(lane)) {
+        if bytes.len() > self.peer_mut(to).eager.longest(transport.is_linked(lane)) {
             return Ok(None);
         }
-        ways.reserve(lane)?;
-        if ways.longest_piece(to).is_none_or(|longest| bytes.len() > longest) {
+        transport.reserve(lane)?;
+        if transport.longest_piece(to).is_none_or(|longest| bytes.len() > longest) {
             return Ok(None);
         }
         let place = match bytes.whole() {
-            Some(whole) => ways.write_ring(to, whole),
+            Some(whole) => transport.write_ring(to, whole),
             None => {
                 let mut whole = vec![0; bytes.len()];
                 bytes.read(0, &mut whole);
-                ways.write_ring(to, &whole)
+                transport.write_ring(to, &whole)
             }
         };
         match place {
-            None if bytes.len() <= LONG_MAX_HERE => Err(ways.no_room(lane)),
+            None if bytes.len() <= LONG_MAX_HERE => Err(transport.no_room(lane)),
             None => Ok(None),
             Some(place) => {
-                self.peer_mut(to).ahead.on_gone(bytes.len());
+                self.peer_mut(to).eager.on_gone(bytes.len());
                 Ok(Some(place))
             }
         }
@@ -120,8 +120,8 @@ impl<M: Memory + Clone> Protocol<M> {
 }
 
 impl<M: Memory> Protocol<M> {
-    pub(super) fn push_record<W: Ways<Memory = M>>(
-        ways: &mut W,
+    pub(super) fn push_record<W: Transport<Memory = M>>(
+        transport: &mut W,
         lane: W::Lane,
         record: &Record,
         bytes: &[u8],
@@ -129,29 +129,29 @@ impl<M: Memory> Protocol<M> {
         let (tag, head, words) = record.encode();
         let [a, b, c, d, e] = head;
         match words {
-            1 => ways.push(lane, tag, [0, a], bytes),
-            2 => ways.push(lane, tag, [0, a, b], bytes),
-            3 => ways.push(lane, tag, [0, a, b, c], bytes),
-            4 => ways.push(lane, tag, [0, a, b, c, d], bytes),
-            _ => ways.push(lane, tag, [0, a, b, c, d, e], bytes),
+            1 => transport.push(lane, tag, [0, a], bytes),
+            2 => transport.push(lane, tag, [0, a, b], bytes),
+            3 => transport.push(lane, tag, [0, a, b, c], bytes),
+            4 => transport.push(lane, tag, [0, a, b, c, d], bytes),
+            _ => transport.push(lane, tag, [0, a, b, c, d, e], bytes),
         }
     }
 
     /// Sends what has been waiting for room: whether any has gone.
     #[inline(never)]
-    pub fn push_on(
+    pub fn push_waiting(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         tell: &mut impl FnMut(Completion),
     ) -> bool {
-        let mut any = self.replies > 0 && self.push_replies(ways);
+        let mut any = self.replies > 0 && self.push_replies(transport);
         let mut at = 0;
         while let Some(stream) = self.streams.get(at) {
             let (has_gone, is_over) = match stream {
-                Stream::Messages(to) => self.push_messages(ways, to, tell),
-                Stream::Write(key) => self.push_write_on(ways, key),
-                Stream::Reads(to) => self.push_reads(ways, to, tell),
-                Stream::Fetch(key) => self.fetch(ways, key, tell),
+                Stream::Messages(to) => self.push_messages(transport, to, tell),
+                Stream::Write(key) => self.push_waiting_write(transport, key),
+                Stream::Reads(to) => self.push_reads(transport, to, tell),
+                Stream::Fetch(key) => self.fetch(transport, key, tell),
             };
             any |= has_gone;
             if is_over {
@@ -167,18 +167,18 @@ impl<M: Memory> Protocol<M> {
     /// any has gone, and whether all have.
     fn push_messages(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         to: RemoteId,
         tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
         let mut any = false;
-        while let Some(key) = self.peer_mut(to).wanted() {
-            let (has_gone, is_over) = self.push_stream(ways, key, tell);
+        while let Some(key) = self.peer_mut(to).next_send() {
+            let (has_gone, is_over) = self.push_stream(transport, key, tell);
             any |= has_gone;
             if !is_over {
                 return (any, false);
             }
-            self.peer_mut(to).has_got(key);
+            self.peer_mut(to).dequeue_send(key);
         }
         (any, true)
     }
@@ -186,63 +186,64 @@ impl<M: Memory> Protocol<M> {
     /// The next parts of a wanted message: whether any has gone, and whether all has.
     fn push_stream(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         key: usize,
         tell: &mut impl FnMut(Completion),
     ) -> (bool, bool) {
         let mut any = false;
         loop {
-            let wanted = self.departing.get(key).and_then(Departing::wanted);
-            let Some((to, at, len)) = wanted else { return (any, true) };
+            let cleared = self.pending_sends.get(key).and_then(PendingSend::cleared);
+            let Some((to, at, len)) = cleared else { return (any, true) };
             if at == len {
-                self.all_gone(key, tell);
+                self.finish_send(key, tell);
                 return (any, true);
             }
-            let Some(count) = self.push_part(ways, key, (to, at, len)) else {
+            let Some(count) = self.push_fragment(transport, key, (to, at, len)) else {
                 return (any, false);
             };
             any = true;
-            self.departing[key].advance(count);
+            self.pending_sends[key].advance(count);
         }
     }
 
     /// One part of a message; how many bytes, if there was room.
-    fn push_part(
+    fn push_fragment(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         key: usize,
         (to, at, len): (u64, usize, usize),
     ) -> Option<usize> {
-        let departing = &self.departing[key];
-        let (remote, bytes) = (departing.remote(), departing.bytes());
-        let lane = ways.lane(remote)?;
-        ways.reserve(lane).ok()?;
-        if let Some(longest) = ways.longest_piece(remote) {
-            let part = (len / PARTS).next_multiple_of(LINE).clamp(PART_MIN, PART_MAX);
-            let piece = bytes.piece(at, part.min(len - at).min(longest));
-            debug_assert!(!piece.is_empty() && piece.len() <= PART_MAX, "a part has bytes");
-            let (count, place) = (piece.len(), ways.write_ring(remote, piece)?);
-            let part = Record::Fragment { to, len: count as u64, place };
-            Self::push_record(ways, lane, &part, &[]).ok()?;
+        let pending_sends = &self.pending_sends[key];
+        let (remote, bytes) = (pending_sends.remote(), pending_sends.bytes());
+        let lane = transport.lane(remote)?;
+        transport.reserve(lane).ok()?;
+        if let Some(longest) = transport.longest_piece(remote) {
+            let fragment =
+                (len / FRAGMENTS).next_multiple_of(LINE).clamp(FRAGMENT_MIN, FRAGMENT_MAX);
+            let piece = bytes.piece(at, fragment.min(len - at).min(longest));
+            debug_assert!(!piece.is_empty() && piece.len() <= FRAGMENT_MAX, "a part has bytes");
+            let (count, place) = (piece.len(), transport.write_ring(remote, piece)?);
+            let fragment = Record::Fragment { to, len: count as u64, place };
+            Self::push_record(transport, lane, &fragment, &[]).ok()?;
             return Some(count);
         }
         let piece = bytes.piece(at, SHORT_MAX.min(len - at));
         debug_assert!(!piece.is_empty(), "a part has bytes");
-        Self::push_record(ways, lane, &Record::FragmentHere { to }, piece).ok()?;
+        Self::push_record(transport, lane, &Record::FragmentHere { to }, piece).ok()?;
         Some(piece.len())
     }
 
-    fn all_gone(&mut self, key: usize, tell: &mut impl FnMut(Completion)) {
-        let departing = &mut self.departing[key];
-        if departing.finish() {
-            let context = departing.context();
-            self.departing.free(key);
+    fn finish_send(&mut self, key: usize, tell: &mut impl FnMut(Completion)) {
+        let pending_sends = &mut self.pending_sends[key];
+        if pending_sends.finish() {
+            let context = pending_sends.context();
+            self.pending_sends.free(key);
             tell(Completion { context, what: CompletionKind::Sent, result: Ok(()) });
         }
     }
 
     /// A receive has matched a message that asked. False where there is none such.
-    pub(super) fn on_go(
+    pub(super) fn on_cts(
         &mut self,
         from: RemoteId,
         id: u64,
@@ -250,35 +251,36 @@ impl<M: Memory> Protocol<M> {
         tell: &mut impl FnMut(Completion),
     ) -> bool {
         let key = id as usize;
-        let Some(departing) = self.departing.get_mut(key) else { return false };
-        if !departing.want(from, (to, len)) {
+        let Some(pending_sends) = self.pending_sends.get_mut(key) else { return false };
+        if !pending_sends.on_cts(from, (to, len)) {
             return false;
         }
         let peer = &mut self.peers[from.index()];
-        peer.ahead.on_answer(departing.bytes().len(), len > 0);
+        peer.eager.on_answer(pending_sends.bytes().len(), len > 0);
         if len == 0 {
             // Nothing goes, so that it may be said to be done with the next record.
-            self.all_gone(key, tell);
+            self.finish_send(key, tell);
             return true;
         }
-        if peer.want(key) {
+        if peer.enqueue_send(key) {
             self.streams.push(Stream::Messages(from));
         }
         true
     }
 
     /// A message is where it belongs. False where there is none such.
-    pub(super) fn on_done(
+    pub(super) fn on_fin(
         &mut self,
         from: RemoteId,
         id: u64,
         tell: &mut impl FnMut(Completion),
     ) -> bool {
         let key = id as usize;
-        let is_due = self.departing.get(key).is_some_and(|departing| departing.is_due(from));
+        let is_due =
+            self.pending_sends.get(key).is_some_and(|pending_sends| pending_sends.is_due(from));
         if is_due {
-            let context = self.departing[key].context();
-            self.departing.free(key);
+            let context = self.pending_sends[key].context();
+            self.pending_sends.free(key);
             tell(Completion { context, what: CompletionKind::Sent, result: Ok(()) });
         }
         is_due
@@ -286,13 +288,13 @@ impl<M: Memory> Protocol<M> {
 
     /// What was on its way to a remote will not arrive.
     pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
-        let Self { departing, ended, streams, peers, .. } = self;
-        peers.get_mut(to.index()).into_iter().for_each(super::peer::Peer::want_none);
-        departing.free_all(to, |departing| {
-            let context = departing.context();
-            ended.push(Completion { context, what: CompletionKind::Sent, result: Err(why) });
+        let Self { pending_sends, completions, streams, peers, .. } = self;
+        peers.get_mut(to.index()).into_iter().for_each(super::peer::Peer::clear_sends);
+        pending_sends.free_all(to, |pending_sends| {
+            let context = pending_sends.context();
+            completions.push(Completion { context, what: CompletionKind::Sent, result: Err(why) });
         });
-        debug_assert!(departing.has_none(to), "all have ended");
+        debug_assert!(pending_sends.has_none(to), "all have ended");
         streams.drop_one(Stream::Messages(to));
     }
 }

@@ -1,11 +1,11 @@
 //! Records of remotes: which of them are messages, answers or touches, and where their bytes go.
-use super::ends::{Completion, CompletionKind};
+use super::completions::{Completion, CompletionKind};
 use super::incoming::{Body, BodyPlace};
-use super::origin::{Origin, There};
+use super::origin::{Origin, RemoteBody};
 use super::remote_address::key_of;
 use super::streams::Stream;
 use super::transfers::Transfer;
-use super::ways::{Memory, PartPlace, Ways};
+use super::transport::{FragmentPlace, Memory, Transport};
 use super::{Protocol, RemoteId};
 use crate::envelope::{ALL, ENVELOPE_WORDS, Record};
 use crate::fault::Fault;
@@ -80,30 +80,30 @@ impl<M: Memory> Protocol<M> {
     /// Keeps a message that no receive takes, and that has been offered by [`Protocol::on_short`].
     pub fn keep_short(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         origin: &Origin,
         bytes: Box<[u8]>,
     ) {
         debug_assert_eq!(bytes.len() as u64, origin.len, "all of it is here");
-        self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
+        self.keep(transport, Body { origin: *origin, place: BodyPlace::Local(bytes) });
     }
 
     /// Takes the record at the head of a lane. All checks come before any effect. Ends that were
-    /// not told yet are told first: see [`Protocol::tell_ended`].
+    /// not told yet are told first: see [`Protocol::tell_completions`].
     ///
     /// # Errors
     /// [`Malformed`] for what no correct remote says; nothing has happened.
     // spec: ENV-2
     #[inline]
-    pub fn on_record<W: Ways<Memory = M>>(
+    pub fn on_record<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (lane, source): (W::Lane, RemoteId),
         head: &Head,
         tell: &mut impl FnMut(Completion),
     ) -> Result<Taken, Malformed> {
         if RmaRecord::is_one(head.tag) {
-            self.on_touch(ways, (lane, source), head, tell)?;
+            self.on_rma_record(transport, (lane, source), head, tell)?;
             return Ok(Taken::Yes);
         }
         let words = core::array::from_fn::<_, ENVELOPE_WORDS, _>(|index| head.words[index]);
@@ -112,43 +112,63 @@ impl<M: Memory> Protocol<M> {
         match record {
             Record::Short { envelope, answer } => {
                 let origin = Origin { source, envelope, len: bytes, answer };
-                return self.take_whole(ways, (lane, PartPlace::Lane(words + 1)), &origin, tell);
+                return self.take_whole(
+                    transport,
+                    (lane, FragmentPlace::Lane(words + 1)),
+                    &origin,
+                    tell,
+                );
             }
             Record::Long { envelope, answer, len, place } => {
                 let origin = Origin { source, envelope, len, answer };
-                return self.take_whole(ways, (lane, PartPlace::Ring(place)), &origin, tell);
+                return self.take_whole(
+                    transport,
+                    (lane, FragmentPlace::Ring(place)),
+                    &origin,
+                    tell,
+                );
             }
             Record::Rts { envelope, id, answered, len, address } => {
                 let answer = answered.then_some(id);
                 let origin = Origin { source, envelope, len, answer };
-                return Ok(self.take_ask(ways, There { id, address }, &origin));
+                return Ok(self.take_rts(transport, RemoteBody { id, address }, &origin));
             }
-            Record::Cts { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
+            Record::Cts { id, to, len } => known(self.on_cts(source, id, (to, len), tell))?,
             Record::Fin { id } => known(match key_of(id) {
-                Some(key) => self.on_touched(source, key, tell),
-                None => self.on_done(source, id, tell),
+                Some(key) => self.on_rma_done(source, key, tell),
+                None => self.on_fin(source, id, tell),
             })?,
-            Record::Ahead { longest } => self.peer_mut(source).ahead.limit(longest),
-            Record::Refused { id: ALL, .. } => self.on_shut_out(ways, source),
+            Record::Ahead { longest } => self.peer_mut(source).eager.limit(longest),
+            Record::Refused { id: ALL, .. } => self.on_shut_out(transport, source),
             Record::Refused { id, fault } => known(self.on_refused(source, (id, fault), tell))?,
             Record::Fragment { to, len, place } => {
-                self.take_part(ways, (lane, source), (to, len, PartPlace::Ring(place)), tell)?;
+                self.take_fragment(
+                    transport,
+                    (lane, source),
+                    (to, len, FragmentPlace::Ring(place)),
+                    tell,
+                )?;
             }
             Record::FragmentHere { to } => {
-                let place = PartPlace::Lane(words + 1);
-                self.take_part(ways, (lane, source), (to, bytes, place), tell)?;
+                let place = FragmentPlace::Lane(words + 1);
+                self.take_fragment(transport, (lane, source), (to, bytes, place), tell)?;
             }
         }
         Ok(Taken::Yes)
     }
 
-    fn arrive(&mut self, ways: &mut impl Ways<Memory = M>, origin: &Origin, whole: bool) -> Arrive {
+    fn arrive(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        origin: &Origin,
+        whole: bool,
+    ) -> Arrive {
         let mut arrived = self.receives.arrive(origin, whole);
         if let Arrive::Busy = arrived {
             if self.receives.grow_messages(origin.envelope.tag.is_some()) {
                 arrived = self.receives.arrive(origin, whole);
             } else {
-                self.shut_out(ways, origin.source);
+                self.shut_out(transport, origin.source);
             }
         }
         if let Arrive::Matched(Place { handle, released, .. }) = arrived {
@@ -161,27 +181,27 @@ impl<M: Memory> Protocol<M> {
 
     /// A message all of whose bytes are here.
     #[inline]
-    fn take_whole<W: Ways<Memory = M>>(
+    fn take_whole<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
-        (lane, place): (W::Lane, PartPlace),
+        transport: &mut W,
+        (lane, place): (W::Lane, FragmentPlace),
         origin: &Origin,
         tell: &mut impl FnMut(Completion),
     ) -> Result<Taken, Malformed> {
         let whole = usize::try_from(origin.len).map_err(|_| Malformed)?;
-        let bytes = Part { lane, source: origin.source, place, len: whole };
-        bytes.check(ways)?;
-        match self.arrive(ways, origin, true) {
+        let bytes = Fragment { lane, source: origin.source, place, len: whole };
+        bytes.check(transport)?;
+        match self.arrive(transport, origin, true) {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
                 let key = handle as usize;
                 let memory = self.receives[key].memory();
-                bytes.take_to(ways, memory, (offset as usize, len as usize));
-                tell(self.arrived(ways, (key, offset, len), origin));
+                bytes.take_to(transport, memory, (offset as usize, len as usize));
+                tell(self.arrived(transport, (key, offset, len), origin));
             }
             Arrive::Unexpected(_) => {
                 let mut kept = vec![0; whole].into_boxed_slice();
-                bytes.take(ways, &mut kept);
-                self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(kept) });
+                bytes.take(transport, &mut kept);
+                self.keep(transport, Body { origin: *origin, place: BodyPlace::Local(kept) });
             }
             Arrive::Busy => return Ok(Taken::NotYet),
         }
@@ -189,19 +209,22 @@ impl<M: Memory> Protocol<M> {
     }
 
     /// A message that is still with its sender.
-    fn take_ask(
+    fn take_rts(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
-        there: There,
+        transport: &mut impl Transport<Memory = M>,
+        remote_body: RemoteBody,
         origin: &Origin,
     ) -> Taken {
-        match self.arrive(ways, origin, false) {
+        match self.arrive(transport, origin, false) {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
-                self.want(ways, Transfer::new((handle as usize, offset, len), origin, there));
+                self.start_transfer(
+                    transport,
+                    Transfer::new((handle as usize, offset, len), origin, remote_body),
+                );
             }
             Arrive::Unexpected(_) => {
-                let place = BodyPlace::There(there);
-                self.keep(ways, Body { origin: *origin, place });
+                let place = BodyPlace::Remote(remote_body);
+                self.keep(transport, Body { origin: *origin, place });
             }
             Arrive::Busy => return Taken::NotYet,
         }
@@ -209,60 +232,68 @@ impl<M: Memory> Protocol<M> {
     }
 
     /// Gets a message from its sender.
-    pub(super) fn want(&mut self, ways: &mut impl Ways<Memory = M>, mut transfer: Transfer) {
+    pub(super) fn start_transfer(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        mut transfer: Transfer,
+    ) {
         if transfer.len() == 0 {
-            let end = self.has_all(ways, &transfer);
-            return self.end_later(ways, end);
+            let completion = self.complete_without_more(transport, &transfer);
+            return self.complete_later(transport, completion);
         }
-        if transfer.there().address != 0 {
-            transfer.choose(ways.choose(transfer.origin().source, transfer.len()));
+        if transfer.remote_body().address != 0 {
+            transfer.choose(transport.choose(transfer.origin().source, transfer.len()));
         }
         let is_read = transfer.is_read();
         let to = self.transfers.insert(transfer);
         if is_read {
             self.streams.push(Stream::Fetch(to));
-            ways.stir();
+            transport.request_poll();
         } else {
-            self.ask_for(ways, to);
+            self.send_cts(transport, to);
         }
     }
 
     /// The next poll tells it.
-    pub(super) fn end_later(&mut self, ways: &impl Ways<Memory = M>, end: Completion) {
-        self.ended.push(end);
-        ways.stir();
+    pub(super) fn complete_later(
+        &mut self,
+        transport: &impl Transport<Memory = M>,
+        completion: Completion,
+    ) {
+        self.completions.push(completion);
+        transport.request_poll();
     }
 
     /// Asks a message's sender for it.
-    pub(super) fn ask_for(&mut self, ways: &mut impl Ways<Memory = M>, to: usize) {
+    pub(super) fn send_cts(&mut self, transport: &mut impl Transport<Memory = M>, to: usize) {
         let Some(transfer) = self.transfers.get(to) else { return };
-        let go = Record::Cts { id: transfer.there().id, to: to as u64, len: transfer.len() };
-        self.reply(ways, transfer.origin().source, go);
+        let cts = Record::Cts { id: transfer.remote_body().id, to: to as u64, len: transfer.len() };
+        self.reply(transport, transfer.origin().source, cts);
     }
 
     /// Nothing of a message is to be sent, for all is here that is wanted.
     // spec: ENV-18
-    pub(super) fn has_all(
+    pub(super) fn complete_without_more(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         transfer: &Transfer,
     ) -> Completion {
         let origin = transfer.origin();
-        let go = Record::Cts { id: transfer.there().id, to: u64::MAX, len: 0 };
-        self.reply(ways, origin.source, go);
-        self.arrived(ways, transfer.place(), origin)
+        let cts = Record::Cts { id: transfer.remote_body().id, to: u64::MAX, len: 0 };
+        self.reply(transport, origin.source, cts);
+        self.arrived(transport, transfer.place(), origin)
     }
 
     /// The next part of a message that is wanted, or of what was asked of a window.
-    fn take_part<W: Ways<Memory = M>>(
+    fn take_fragment<W: Transport<Memory = M>>(
         &mut self,
-        ways: &mut W,
+        transport: &mut W,
         (lane, source): (W::Lane, RemoteId),
-        (to, len, place): (u64, u64, PartPlace),
+        (to, len, place): (u64, u64, FragmentPlace),
         tell: &mut impl FnMut(Completion),
     ) -> Result<(), Malformed> {
         if let Some(key) = key_of(to) {
-            return self.take_answer(ways, (lane, source), (key, len, place), tell);
+            return self.take_answer(transport, (lane, source), (key, len, place), tell);
         }
         let Self { transfers, receives, .. } = self;
         let transfer = transfers.get_mut(to as usize).ok_or(Malformed)?;
@@ -271,14 +302,14 @@ impl<M: Memory> Protocol<M> {
         if !transfer.is_asked_of(source) || !fits {
             return Err(Malformed);
         }
-        let part = Part { lane, source, place, len: len as usize };
-        part.check(ways)?;
+        let fragment = Fragment { lane, source, place, len: len as usize };
+        fragment.check(transport)?;
         let into = receives[transfer.receive()].memory();
-        part.take_to(ways, into, (transfer.at(), len as usize));
+        fragment.take_to(transport, into, (transfer.at(), len as usize));
         if transfer.take(len) {
             let transfer = transfers.finish(to as usize);
-            ways.chosen(transfer.choice(), transfer.len(), true);
-            tell(self.arrived(ways, transfer.place(), transfer.origin()));
+            transport.chosen(transfer.choice(), transfer.len(), true);
+            tell(self.arrived(transport, transfer.place(), transfer.origin()));
         }
         Ok(())
     }
@@ -286,19 +317,19 @@ impl<M: Memory> Protocol<M> {
     /// All transfers from a remote end: its connection has ended.
     pub(super) fn end_transfers(
         &mut self,
-        ways: &mut impl Ways<Memory = M>,
+        transport: &mut impl Transport<Memory = M>,
         from: RemoteId,
         why: Fault,
     ) {
-        let Self { transfers, receives, ended, streams, .. } = self;
+        let Self { transfers, receives, completions, streams, .. } = self;
         transfers.end(from, |transfer| {
-            ways.chosen(transfer.choice(), transfer.len(), false);
+            transport.chosen(transfer.choice(), transfer.len(), false);
             let incoming = &mut receives[transfer.receive()];
             incoming.arrived();
             let released = incoming.is_over();
             let received = transfer.origin().received(transfer.here(), released);
             let (context, what) = (incoming.context(), CompletionKind::Received(received));
-            ended.push(Completion { context, what, result: Err(why) });
+            completions.push(Completion { context, what, result: Err(why) });
             if released {
                 receives.free(transfer.receive());
             }
@@ -309,48 +340,48 @@ impl<M: Memory> Protocol<M> {
 
 /// Bytes that a record brings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<L> {
+pub(super) struct Fragment<L> {
     pub(super) lane: L,
     pub(super) source: RemoteId,
-    pub(super) place: PartPlace,
+    pub(super) place: FragmentPlace,
     pub(super) len: usize,
 }
 
-impl<L: Copy> Part<L> {
+impl<L: Copy> Fragment<L> {
     /// Whether they can lie there.
     ///
     /// # Errors
     /// [`Malformed`] where the ring has no such piece.
-    pub(super) fn check(&self, ways: &mut impl Ways<Lane = L>) -> Result<(), Malformed> {
+    pub(super) fn check(&self, transport: &mut impl Transport<Lane = L>) -> Result<(), Malformed> {
         match self.place {
-            PartPlace::Ring(at) => ways.check_ring(self.source, at, self.len),
-            PartPlace::Lane(_) => Ok(()),
+            FragmentPlace::Ring(at) => transport.check_ring(self.source, at, self.len),
+            FragmentPlace::Lane(_) => Ok(()),
         }
     }
 
     /// Takes them: copies as many as `into` has room for.
-    pub(super) fn take(&self, ways: &mut impl Ways<Lane = L>, into: &mut [u8]) {
+    pub(super) fn take(&self, transport: &mut impl Transport<Lane = L>, into: &mut [u8]) {
         debug_assert!(into.len() <= self.len, "no more is copied than there is");
         match self.place {
-            PartPlace::Ring(at) => ways.take_ring(self.source, (at, self.len), into),
-            PartPlace::Lane(skip) => ways.copy(self.lane, skip, into),
+            FragmentPlace::Ring(at) => transport.take_ring(self.source, (at, self.len), into),
+            FragmentPlace::Lane(skip) => transport.copy(self.lane, skip, into),
         }
     }
 
     /// Takes them to memory: so many, from an offset on. There is room for these.
-    pub(super) fn take_to<W: Ways<Lane = L>>(
+    pub(super) fn take_to<W: Transport<Lane = L>>(
         &self,
-        ways: &mut W,
+        transport: &mut W,
         into: &mut W::Memory,
         (at, len): (usize, usize),
     ) {
         debug_assert!(at + len <= into.len(), "there is room for it");
         let piece = into.piece_mut(at, len);
         if piece.len() == len {
-            return self.take(ways, piece);
+            return self.take(transport, piece);
         }
         let mut bytes = vec![0; len];
-        self.take(ways, &mut bytes);
+        self.take(transport, &mut bytes);
         into.write(at, &bytes);
     }
 }

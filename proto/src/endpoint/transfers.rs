@@ -1,8 +1,8 @@
 //! Messages that are coming from senders that had to ask.
-use super::origin::{Origin, There};
+use super::origin::{Origin, RemoteBody};
 use super::remote_id::RemoteId;
 use super::slots::Slots;
-use super::ways::Choice;
+use super::transport::Choice;
 use alloc::vec::Vec;
 
 /// A message that is coming in parts.
@@ -16,7 +16,7 @@ pub(super) struct Transfer {
     len: u64,
     got: u64,
     /// Where its sender has it.
-    there: There,
+    remote_body: RemoteBody,
     /// How it comes.
     choice: Choice,
 }
@@ -26,11 +26,11 @@ impl Transfer {
     pub(super) fn new(
         (receive, offset, len): (usize, u64, u64),
         origin: &Origin,
-        there: There,
+        remote_body: RemoteBody,
     ) -> Self {
         debug_assert!(len <= origin.len, "no more is wanted than there is");
         let (origin, choice) = (*origin, Choice::RING);
-        Self { receive, origin, offset, len, got: 0, there, choice }
+        Self { receive, origin, offset, len, got: 0, remote_body, choice }
     }
 
     pub(super) const fn receive(&self) -> usize {
@@ -50,8 +50,8 @@ impl Transfer {
         self.len
     }
 
-    pub(super) const fn there(&self) -> There {
-        self.there
+    pub(super) const fn remote_body(&self) -> RemoteBody {
+        self.remote_body
     }
 
     /// Whether it is read where its sender has it.
@@ -94,7 +94,7 @@ impl Transfer {
 
     /// Where the next ones lie in the sender's.
     pub(super) const fn address(&self) -> u64 {
-        self.there.address.wrapping_add(self.got)
+        self.remote_body.address.wrapping_add(self.got)
     }
 
     /// So many bytes are here. Whether all are.
@@ -141,8 +141,8 @@ impl Transfers {
 
     /// What was coming from a remote comes no more; each is told.
     pub(super) fn end(&mut self, from: RemoteId, tell: impl FnMut(Transfer)) {
-        let ended = self.0.iter().filter(|(_, transfer)| transfer.origin.source == from);
-        let keys: Vec<_> = ended.map(|(key, _)| key).collect();
+        let affected = self.0.iter().filter(|(_, transfer)| transfer.origin.source == from);
+        let keys: Vec<_> = affected.map(|(key, _)| key).collect();
         keys.into_iter().map(|key| self.0.take(key)).for_each(tell);
     }
 }

@@ -183,8 +183,8 @@ impl Bench {
         let mut ends = Vec::new();
         let Self { protocol, around } = self;
         let mut tell = |end| ends.push(told(end));
-        protocol.push_on(&mut &mut *around, &mut tell);
-        protocol.tell_ended(&mut tell);
+        protocol.push_waiting(&mut &mut *around, &mut tell);
+        protocol.tell_completions(&mut tell);
         self.around.effects.borrow_mut().extend(ends);
         self.effects()
     }

@@ -88,7 +88,7 @@ impl<L: Policy> Core<L> {
         let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
         let bell = Arc::new(descriptor::copy(endpoint.as_fd())?);
         let address = Address::Of(endpoint.address());
-        let (latest, names) = (endpoint.latest_end(), endpoint.remote_names());
+        let (latest, names) = (endpoint.latest_failure(), endpoint.remote_names());
         let state = L::Visited::new(State {
             endpoint,
             peers: Peers::new(names),
@@ -279,7 +279,7 @@ impl<L: Policy> State<L> {
             Some(remote) => remote,
             None => self.look_up(to)?,
         };
-        if self.endpoint.has_ended_all(remote) {
+        if self.endpoint.has_completed_all(remote) {
             return Ok(());
         }
         self.progress();

@@ -100,7 +100,7 @@ impl<L: Policy> State<L> {
         self.presence.is_warned = false;
         // It polls seldom. Rings that come while some of its threads sleep are theirs.
         if self.presence.sleepers.is_empty() {
-            self.endpoint.attend();
+            self.endpoint.progress_control();
         }
         Tended::Left
     }

@@ -1,7 +1,7 @@
 //! An endpoint that this one knows, and how the two stand.
 use super::super::RemoteId;
 use super::super::address::Address;
-use super::super::stuck::Stuck;
+use super::super::stall::Stall;
 use crate::error::DisconnectReason;
 use crate::machine::processors::Processors;
 use crate::mem::inject::Process;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(in crate::endpoint) enum ConnectionState {
     /// Nobody has called.
-    Strangers,
+    Unconnected,
     /// We have.
     Calling(Call),
     Connected,
@@ -28,15 +28,15 @@ pub(in crate::endpoint) enum ConnectionState {
 #[derive(Debug)]
 pub(in crate::endpoint) enum Call {
     /// It found no room among the callers, or was closed: when it is tried again.
-    Again(Deadline),
-    Here(Begun),
+    Retry(Deadline),
+    Local(Begun),
     /// To another host.
-    Away(BegunLink),
+    Link(BegunLink),
 }
 
 /// What a connection with a remote consists of, besides its lanes.
 #[derive(Debug)]
-pub(in crate::endpoint) struct Ends {
+pub(in crate::endpoint) struct ConnectionParts {
     pub(in crate::endpoint) ring_out: Option<RingSender>,
     pub(in crate::endpoint) ring_in: Option<RingReceiver>,
     /// It is one of another process of this host.
@@ -52,7 +52,7 @@ pub(in crate::endpoint) struct Remote {
     address: Address,
     /// It is one of another process of this host.
     is_neighbour: bool,
-    standing: ConnectionState,
+    state: ConnectionState,
     /// The serial number of its beginning, or of its end: which of two was earlier.
     since: u64,
     /// Since when its calls are closed without a word, and nothing else was heard of it.
@@ -69,7 +69,7 @@ pub(in crate::endpoint) struct Remote {
     at: PeerId,
     ring_out: Option<RingSender>,
     ring_in: Option<RingReceiver>,
-    stuck: Stuck,
+    stall: Stall,
     /// One of the two has no memory for what the other one has sent: which.
     shut_out: Option<DisconnectReason>,
     /// Whose memory it is that messages wait in for their receives; none before the first of them.
@@ -85,7 +85,7 @@ impl Remote {
             id,
             address,
             is_neighbour,
-            standing: ConnectionState::Strangers,
+            state: ConnectionState::Unconnected,
             since,
             closed: None,
             called: None,
@@ -95,7 +95,7 @@ impl Remote {
             at: PeerId(0),
             ring_out: None,
             ring_in: None,
-            stuck: Stuck::default(),
+            stall: Stall::default(),
             shut_out: None,
             process: None,
             processors: None,
@@ -110,19 +110,19 @@ impl Remote {
         &self.address
     }
 
-    pub(in crate::endpoint) const fn standing(&self) -> &ConnectionState {
-        &self.standing
+    pub(in crate::endpoint) const fn state(&self) -> &ConnectionState {
+        &self.state
     }
 
     /// Whether it is called or connected.
     pub(in crate::endpoint) const fn is_used(&self) -> bool {
-        matches!(self.standing, ConnectionState::Calling(_) | ConnectionState::Connected)
+        matches!(self.state, ConnectionState::Calling(_) | ConnectionState::Connected)
     }
 
     /// The call over the network that it has not answered yet.
-    pub(in crate::endpoint) const fn call_away(&self) -> Option<&BegunLink> {
-        match &self.standing {
-            ConnectionState::Calling(Call::Away(call)) => Some(call),
+    pub(in crate::endpoint) const fn call_remote(&self) -> Option<&BegunLink> {
+        match &self.state {
+            ConnectionState::Calling(Call::Link(call)) => Some(call),
             _ => None,
         }
     }
@@ -190,8 +190,8 @@ impl Remote {
         self.ring_in.as_mut()
     }
 
-    pub(in crate::endpoint) const fn stuck(&mut self) -> &mut Stuck {
-        &mut self.stuck
+    pub(in crate::endpoint) const fn stall(&mut self) -> &mut Stall {
+        &mut self.stall
     }
 
     /// Whether its memory can be read, as far as is known; `find` says whose it is.
@@ -231,15 +231,15 @@ impl Remote {
     pub(super) fn begin_call(&mut self, call: Call, now: Instant) {
         debug_assert!(self.peer.is_none(), "who is connected is not called");
         self.called.get_or_insert(now);
-        self.standing = ConnectionState::Calling(call);
+        self.state = ConnectionState::Calling(call);
     }
 
     /// It is called no longer.
     pub(super) fn hang_up(&mut self) -> Option<Call> {
-        if !matches!(self.standing, ConnectionState::Calling(_)) {
+        if !matches!(self.state, ConnectionState::Calling(_)) {
             return None;
         }
-        match std::mem::replace(&mut self.standing, ConnectionState::Strangers) {
+        match std::mem::replace(&mut self.state, ConnectionState::Unconnected) {
             ConnectionState::Calling(call) => Some(call),
             _ => None,
         }
@@ -256,37 +256,37 @@ impl Remote {
     }
 
     /// Whether it was called for so long: that is told once.
-    pub(in crate::endpoint) fn is_overdue(&mut self, patience: Duration, now: Instant) -> bool {
-        self.called.take_if(|since| now.saturating_duration_since(*since) >= patience).is_some()
+    pub(in crate::endpoint) fn is_overdue(&mut self, limit: Duration, now: Instant) -> bool {
+        self.called.take_if(|since| now.saturating_duration_since(*since) >= limit).is_some()
     }
 
-    pub(super) fn connect(&mut self, peer: PeerId, ends: Ends) {
+    pub(super) fn connect(&mut self, peer: PeerId, ends: ConnectionParts) {
         debug_assert!(self.peer.is_none() && self.open.is_none(), "it has one connection");
-        debug_assert!(!matches!(self.standing, ConnectionState::Calling(_)), "it was hung up");
-        let Ends { ring_out, ring_in, is_neighbour, processors } = ends;
+        debug_assert!(!matches!(self.state, ConnectionState::Calling(_)), "it was hung up");
+        let ConnectionParts { ring_out, ring_in, is_neighbour, processors } = ends;
         (self.ring_out, self.ring_in) = (ring_out, ring_in);
         (self.is_neighbour, self.processors) = (is_neighbour, processors);
         (self.peer, self.open, self.at) = (Some(peer), Some(self.id), peer);
         self.shut_out = None;
-        self.stuck = Stuck::default();
-        self.standing = ConnectionState::Connected;
+        self.stall = Stall::default();
+        self.state = ConnectionState::Connected;
         (self.closed, self.called) = (None, None);
     }
 
     /// Nothing goes to it any more, who was never connected.
     pub(in crate::endpoint) fn reject(&mut self, why: DisconnectReason) {
         debug_assert!(self.peer.is_none(), "it is not connected");
-        debug_assert!(!matches!(self.standing, ConnectionState::Calling(_)), "it was hung up");
-        self.standing = ConnectionState::Ended(why);
+        debug_assert!(!matches!(self.state, ConnectionState::Calling(_)), "it was hung up");
+        self.state = ConnectionState::Ended(why);
     }
 
     pub(super) fn end(&mut self, since: u64, why: DisconnectReason) {
-        debug_assert!(!matches!(self.standing, ConnectionState::Calling(_)), "it was hung up");
+        debug_assert!(!matches!(self.state, ConnectionState::Calling(_)), "it was hung up");
         debug_assert!(self.since < since, "serial numbers grow");
         self.since = since;
         (self.peer, self.open) = (None, None);
         (self.ring_in, self.ring_out, self.process) = (None, None, None);
         (self.closed, self.called) = (None, None);
-        self.standing = ConnectionState::Ended(why);
+        self.state = ConnectionState::Ended(why);
     }
 }

@@ -120,7 +120,7 @@ impl World {
         for _ in 0..ROUNDS {
             let mut any = self.carry();
             for own in 0..count {
-                any |= self.push_on(own);
+                any |= self.push_waiting(own);
                 for from in 0..count {
                     while self.take(own, from) {
                         any = true;
@@ -160,7 +160,7 @@ impl World {
             assert!(left.is_empty(), "{own}: {left:?}");
             assert_eq!(place.protocol.under_way(), 0);
             assert!(!place.protocol.waits_for_room());
-            assert_eq!(place.protocol.curbed(), 0);
+            assert_eq!(place.protocol.throttled(), 0);
             for to in (0..self.count()).filter(|to| self.around.wires[own][*to].is_open) {
                 let there = &self.around.windows[to][own * REGION..(own + 1) * REGION];
                 assert!(place.there[to] == there, "{own} has written to {to}");

@@ -11,7 +11,7 @@ fn a_flooding_remote_is_refused_and_others_go_on() {
     for _ in 0..10_000 {
         world.send(1, 0, Some(400));
         while world.take(0, 1) {}
-        world.push_on(0);
+        world.push_waiting(0);
         while world.take(1, 0) {}
         if !world.around.flooded.is_empty() {
             break;
@@ -41,7 +41,7 @@ fn one_of_which_much_is_kept_keeps_long_messages_itself() {
         let is_ask = world.around.wires[1][0].lane.get(before).is_some_and(|it| it.tag & 15 == 3);
         asked += usize::from(is_ask);
         while world.take(0, 1) {}
-        world.push_on(0);
+        world.push_waiting(0);
         while world.take(1, 0) {}
     }
     assert!(asked > 1000 && world.around.flooded.is_empty(), "{asked} asked");

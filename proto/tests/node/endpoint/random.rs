@@ -17,7 +17,7 @@ fn step(world: &mut World) {
         11 => world.find(own),
         12 if world.dice.below(3) == 0 => world.cancel(own),
         13..28 => _ = world.take(own, other),
-        _ => _ = world.push_on(own),
+        _ => _ = world.push_waiting(own),
     }
 }
 

@@ -2,7 +2,7 @@
 use super::hosts::Hosts;
 use super::memory::Buffer;
 use crate::dice::Dice;
-use ayre_proto::endpoint::{Choice, Head, Memory, RemoteId, Ways};
+use ayre_proto::endpoint::{Choice, Head, Memory, RemoteId, Transport};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
 use ayre_proto::ring::{Reader, Writer};
@@ -202,7 +202,7 @@ impl Side<'_> {
     }
 }
 
-impl Ways for Side<'_> {
+impl Transport for Side<'_> {
     type Memory = Buffer;
     type Lane = usize;
     type Error = NotPosted;
@@ -309,7 +309,7 @@ impl Ways for Side<'_> {
         self.all.trials -= usize::from(choice.since.is_some());
     }
 
-    fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
+    fn read_remote(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
         if self.all.dice.below(8) == 0 {
             return false;
         }
@@ -321,7 +321,7 @@ impl Ways for Side<'_> {
         true
     }
 
-    fn is_still_there(&mut self, remote: RemoteId) -> bool {
+    fn is_still_connected(&mut self, remote: RemoteId) -> bool {
         self.lane(remote).is_some()
     }
 
@@ -329,19 +329,19 @@ impl Ways for Side<'_> {
         self.find(claim, 0, 0).map(|_| ())
     }
 
-    fn write_window(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_region(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
         let (start, end) = self.find(claim, at, bytes.len())?;
         self.all.windows[self.own][start..end].copy_from_slice(bytes);
         Ok(())
     }
 
-    fn read_window(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_region(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         let (start, end) = self.find(claim, at, into.len())?;
         into.copy_from_slice(&self.all.windows[self.own][start..end]);
         Ok(())
     }
 
-    fn ring_to_window(
+    fn ring_to_region(
         &mut self,
         of: RemoteId,
         piece: (u64, usize),
@@ -355,7 +355,7 @@ impl Ways for Side<'_> {
         Ok(())
     }
 
-    fn window_to_ring(
+    fn region_to_ring(
         &mut self,
         to: RemoteId,
         len: usize,
@@ -367,16 +367,16 @@ impl Ways for Side<'_> {
         Ok(self.write_ring(to, &bytes))
     }
 
-    fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
+    fn update_region<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
         claim: &RmaClaim,
         mut place: A,
         make: impl FnOnce(&mut [u8]),
     ) -> Result<A, Fault> {
-        self.read_window(claim, 0, place.as_mut())?;
+        self.read_region(claim, 0, place.as_mut())?;
         let mut new = place.clone();
         make(new.as_mut());
-        self.write_window(claim, 0, new.as_mut())?;
+        self.write_region(claim, 0, new.as_mut())?;
         Ok(place)
     }
 
@@ -404,5 +404,5 @@ impl Ways for Side<'_> {
         self.all.flooded.push((own, by.index()));
     }
 
-    fn stir(&self) {}
+    fn request_poll(&self) {}
 }

@@ -391,7 +391,7 @@ impl World {
         let place = &mut self.places[own];
         let side = &mut self.around.of(own);
         // What has ended before what comes now.
-        place.protocol.tell_ended(&mut |end| ends.push(end));
+        place.protocol.tell_completions(&mut |end| ends.push(end));
         let taken = place.protocol.on_record(side, (from, id(from)), &head, &mut |end| {
             ends.push(end);
         });
@@ -453,13 +453,13 @@ impl World {
     }
 
     /// Sends what waits for room, and tells what has ended.
-    pub(crate) fn push_on(&mut self, own: usize) -> bool {
+    pub(crate) fn push_waiting(&mut self, own: usize) -> bool {
         let mut ends = Vec::new();
         let place = &mut self.places[own];
         let mut tell = |end| ends.push(end);
-        place.protocol.tell_ended(&mut tell);
-        let any = place.protocol.push_on(&mut self.around.of(own), &mut tell);
-        place.protocol.tell_ended(&mut tell);
+        place.protocol.tell_completions(&mut tell);
+        let any = place.protocol.push_waiting(&mut self.around.of(own), &mut tell);
+        place.protocol.tell_completions(&mut tell);
         let any = any || !ends.is_empty();
         ends.into_iter().for_each(|end| self.ended(own, end));
         any
@@ -481,11 +481,11 @@ impl World {
             place.protocol.end(&mut self.around.of(own), id(from), Fault::PeerDead);
             let waited = over.iter().all(|context| place.posted.contains_key(context));
             assert!(waited, "each receive was posted");
-            self.push_on(own);
+            self.push_waiting(own);
             let place = &self.places[own];
             let are_over = over.iter().all(|context| !place.posted.contains_key(context));
             assert!(are_over, "who waits for the dead alone is told");
-            assert!(place.protocol.has_ended_all(id(from)), "nothing is under way with it");
+            assert!(place.protocol.has_completed_all(id(from)), "nothing is under way with it");
             if one == other {
                 break;
             }

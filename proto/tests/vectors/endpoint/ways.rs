@@ -1,5 +1,5 @@
 //! Ways that note each effect.
-use ayre_proto::endpoint::{Choice, RemoteId, Ways};
+use ayre_proto::endpoint::{Choice, RemoteId, Transport};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::RmaClaim;
@@ -35,7 +35,7 @@ impl Around {
     }
 }
 
-impl Ways for &mut Around {
+impl Transport for &mut Around {
     type Memory = Vec<u8>;
     type Lane = usize;
     type Error = NotPosted;
@@ -107,12 +107,12 @@ impl Ways for &mut Around {
 
     fn chosen(&mut self, _: Choice, _: u64, _: bool) {}
 
-    fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
+    fn read_remote(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
         self.note(format!("fetch {} {address:x} {:x}", source.index(), into.len()));
         !self.is_refused
     }
 
-    fn is_still_there(&mut self, _: RemoteId) -> bool {
+    fn is_still_connected(&mut self, _: RemoteId) -> bool {
         true
     }
 
@@ -120,19 +120,19 @@ impl Ways for &mut Around {
         self.claims
     }
 
-    fn write_window(&mut self, _: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_region(&mut self, _: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
         self.claims?;
         self.note(format!("window {at:x} {:x}", bytes.len()));
         Ok(())
     }
 
-    fn read_window(&mut self, _: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_region(&mut self, _: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.claims?;
         self.note(format!("window {at:x} {:x}", into.len()));
         Ok(())
     }
 
-    fn ring_to_window(
+    fn ring_to_region(
         &mut self,
         of: RemoteId,
         piece: (u64, usize),
@@ -141,10 +141,10 @@ impl Ways for &mut Around {
     ) -> Result<(), Fault> {
         self.claims?;
         self.take_ring(of, piece, &mut []);
-        self.write_window(claim, at, &vec![0; piece.1])
+        self.write_region(claim, at, &vec![0; piece.1])
     }
 
-    fn window_to_ring(
+    fn region_to_ring(
         &mut self,
         to: RemoteId,
         len: usize,
@@ -152,11 +152,11 @@ impl Ways for &mut Around {
         at: u64,
     ) -> Result<Option<u64>, Fault> {
         let mut bytes = vec![0; len];
-        self.read_window(claim, at, &mut bytes)?;
+        self.read_region(claim, at, &mut bytes)?;
         Ok(self.write_ring(to, &bytes))
     }
 
-    fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
+    fn update_region<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
         _: &RmaClaim,
         mut place: A,
@@ -186,5 +186,5 @@ impl Ways for &mut Around {
         self.note(format!("on-shut-out {}", by.index()));
     }
 
-    fn stir(&self) {}
+    fn request_poll(&self) {}
 }

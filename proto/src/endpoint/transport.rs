@@ -65,7 +65,7 @@ impl Memory for Vec<u8> {
 
 /// Where bytes lie that a record brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartPlace {
+pub(super) enum FragmentPlace {
     /// In the ring, from this position on.
     Ring(u64),
     /// In the record, behind so many words.
@@ -75,7 +75,7 @@ pub(super) enum PartPlace {
 /// Lanes and rings that lead to remotes, windows of the program, and the memory of remotes.
 ///
 /// A *lane* names the connection with a remote. An effect that finds no room has done nothing.
-pub trait Ways {
+pub trait Transport {
     /// Memory of the program.
     type Memory: Memory;
     /// Where a remote is connected.
@@ -101,7 +101,7 @@ pub trait Ways {
     /// Makes sure that there is room for a record without bytes.
     ///
     /// # Errors
-    /// As [`Ways::push`].
+    /// As [`Transport::push`].
     fn reserve(&mut self, lane: Self::Lane) -> Result<(), Self::Error>;
 
     /// There is no room for what goes to a remote now.
@@ -144,10 +144,10 @@ pub trait Ways {
     fn chosen(&mut self, choice: Choice, len: u64, is_here: bool);
 
     /// Reads memory of a remote: whether it has.
-    fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool;
+    fn read_remote(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool;
 
     /// Whether a remote is still connected, after what has come of it lately was heeded.
-    fn is_still_there(&mut self, remote: RemoteId) -> bool;
+    fn is_still_connected(&mut self, remote: RemoteId) -> bool;
 
     /// Whether a claim may be worked on now.
     ///
@@ -159,19 +159,19 @@ pub trait Ways {
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn write_window(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault>;
+    fn write_region(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault>;
 
     /// Copies bytes out of a window, so many bytes behind the beginning of a claim.
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn read_window(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault>;
+    fn read_region(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault>;
 
     /// Takes a piece, which can be, from the ring from a remote, and copies it into a window.
     ///
     /// # Errors
     /// What is wrong with the claim; then the piece was not taken.
-    fn ring_to_window(
+    fn ring_to_region(
         &mut self,
         of: RemoteId,
         piece: (u64, usize),
@@ -184,7 +184,7 @@ pub trait Ways {
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn window_to_ring(
+    fn region_to_ring(
         &mut self,
         to: RemoteId,
         len: usize,
@@ -197,14 +197,14 @@ pub trait Ways {
     ///
     /// # Errors
     /// What is wrong with the claim.
-    fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
+    fn update_region<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
         claim: &RmaClaim,
         place: A,
         make: impl FnOnce(&mut [u8]),
     ) -> Result<A, Fault>;
 
-    /// Nothing may be posted to a remote until [`Ways::let_through`]: it would overtake what
+    /// Nothing may be posted to a remote until [`Transport::let_through`]: it would overtake what
     /// leaves.
     fn hold_back(&mut self, to: RemoteId);
 
@@ -219,7 +219,7 @@ pub trait Ways {
     fn on_shut_out(&mut self, by: RemoteId);
 
     /// Something was put off to the next poll.
-    fn stir(&self);
+    fn request_poll(&self);
 }
 
 /// How a message comes that lies in its sender's memory.

@@ -18,7 +18,7 @@ const RECENTLY: Duration = Duration::from_millis(100);
 
 /// What the endpoints of a process know of each other.
 #[derive(Default)]
-struct Crowd {
+struct Pollers {
     finds: HashMap<Name, Arc<AtomicU32>>,
     threads: Threads,
 }
@@ -45,9 +45,9 @@ impl Threads {
     }
 }
 
-static CROWD: LazyLock<Shared<Crowd>> = LazyLock::new(|| {
+static POLLERS: LazyLock<Shared<Pollers>> = LazyLock::new(|| {
     watch_forks();
-    Shared::new(Crowd::default())
+    Shared::new(Pollers::default())
 });
 
 pub(crate) fn watch_forks() {
@@ -56,20 +56,20 @@ pub(crate) fn watch_forks() {
 }
 
 extern "C" fn before_fork() {
-    CROWD.before_fork();
+    POLLERS.before_fork();
 }
 
 extern "C" fn in_parent() {
-    CROWD.after_fork(|_| {});
+    POLLERS.after_fork(|_| {});
 }
 
 /// A child has none of the endpoints and threads.
 extern "C" fn in_child() {
-    CROWD.after_fork(|crowd| *crowd = Crowd::default());
+    POLLERS.after_fork(|pollers| *pollers = Pollers::default());
 }
 
-fn crowd() -> MutexGuard<'static, Crowd> {
-    CROWD.lock()
+fn pollers() -> MutexGuard<'static, Pollers> {
+    POLLERS.lock()
 }
 
 /// An endpoint's place among those of its process.
@@ -85,7 +85,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn take(name: Name) -> Self {
         let finds = Arc::new(AtomicU32::new(0));
-        crowd().finds.insert(name, Arc::clone(&finds));
+        pollers().finds.insert(name, Arc::clone(&finds));
         Self { name, finds, others: 0 }
     }
 
@@ -105,8 +105,8 @@ impl Place {
 
     /// Whether other endpoints of this process have found something since this was asked last.
     pub(super) fn have_others_found(&mut self) -> bool {
-        let crowd = crowd();
-        let others = crowd.finds.iter().filter(|(name, _)| **name != self.name);
+        let pollers = pollers();
+        let others = pollers.finds.iter().filter(|(name, _)| **name != self.name);
         let finds = others.map(|(_, finds)| finds.load(Ordering::Relaxed));
         let finds = finds.fold(0, u32::wrapping_add);
         std::mem::replace(&mut self.others, finds) != finds
@@ -115,7 +115,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        crowd().finds.remove(&self.name);
+        pollers().finds.remove(&self.name);
     }
 }
 
@@ -144,8 +144,8 @@ fn is_earned(over: Instant, now: Instant, nap: Duration) -> bool {
 }
 
 /// Whether an endpoint is one of this process.
-pub(super) fn is_here(name: Name) -> bool {
-    crowd().finds.contains_key(&name)
+pub(super) fn is_of_this_process(name: Name) -> bool {
+    pollers().finds.contains_key(&name)
 }
 
 /// This thread polls. How many threads do, and on which processors.
@@ -156,7 +156,7 @@ pub(super) fn polls(now: Instant) -> (usize, Option<Processors>) {
         AFFINITY.set(Some(own));
         own
     });
-    crowd().threads.polls((thread::current().id(), own), now)
+    pollers().threads.polls((thread::current().id(), own), now)
 }
 
 #[cfg(all(test, not(loom)))]

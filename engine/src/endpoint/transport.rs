@@ -4,7 +4,7 @@ use super::RemoteId;
 use super::address::Address;
 use super::memory_regions::MemoryRegions;
 use super::remotes::Remotes;
-use super::stuck::PATIENCE;
+use super::stall::REPORT_AFTER;
 use crate::error::{Busy, DisconnectReason, Fault, PostError};
 use crate::log::tell;
 use crate::mem::exposed::Exposed;
@@ -12,7 +12,7 @@ use crate::mem::span::Spans;
 use crate::port::Port;
 use crate::port::connection::Connection;
 use crate::tuning::{Choices, Chosen, Method, Use};
-use ayre_proto::endpoint::{Choice, Memory, Ways};
+use ayre_proto::endpoint::{Choice, Memory, Transport};
 use ayre_proto::envelope::ENVELOPE_WORDS;
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::EAGER_MAX;
@@ -49,17 +49,17 @@ impl Memory for Spans {
 
 /// An endpoint apart from its protocol.
 #[derive(Debug)]
-pub(super) struct Around<'a> {
+pub(super) struct Surroundings<'a> {
     pub(super) port: &'a mut Port,
     pub(super) remotes: &'a mut Remotes,
-    pub(super) windows: &'a Option<MemoryRegions>,
+    pub(super) regions: &'a Option<MemoryRegions>,
     pub(super) choices: &'a mut Choices,
     pub(super) own: &'a Address,
     /// It sleeps, so that whatever is put off must wake it.
-    pub(super) rests: bool,
+    pub(super) is_asleep: bool,
 }
 
-impl Around<'_> {
+impl Surroundings<'_> {
     /// As [`MemoryRegions::perform`], of an endpoint that may have none.
     #[inline(always)]
     fn perform<T>(
@@ -67,20 +67,20 @@ impl Around<'_> {
         claim: &RmaClaim,
         what: impl FnOnce(&Exposed, u64) -> T,
     ) -> Result<T, Fault> {
-        self.windows.as_ref().ok_or(Fault::UnknownKey)?.perform(claim, what)
+        self.regions.as_ref().ok_or(Fault::UnknownKey)?.perform(claim, what)
     }
 
     /// There is no room for what goes to a peer: the log says so of one that takes nothing.
     // spec: ENV-43
-    fn tell_if_stuck(&mut self, peer: PeerId) {
+    fn log_stall(&mut self, peer: PeerId) {
         let remote = self.remotes.of_peer(peer.index());
         let taken =
             self.port.connection(peer).map(|connection| connection.messages_out.given_back());
         if let (Some(remote), Ok(taken)) = (remote, taken)
             && let Some(known) = self.remotes.get_mut(remote)
-            && known.stuck().look(taken, self.port.clock.now())
+            && known.stall().look(taken, self.port.clock.now())
         {
-            let (whom, time) = (known.address().in_words(self.own), PATIENCE.as_secs());
+            let (whom, time) = (known.address().in_words(self.own), REPORT_AFTER.as_secs());
             tell!(
                 WARN,
                 "{whom} has taken nothing for {time} s, and there is no room for more: it lives, \
@@ -117,7 +117,7 @@ pub(super) fn push<const H: usize>(
     Ok(true)
 }
 
-impl Ways for Around<'_> {
+impl Transport for Surroundings<'_> {
     type Memory = Spans;
     type Lane = PeerId;
     type Error = PostError;
@@ -147,7 +147,7 @@ impl Ways for Around<'_> {
     // spec: ENV-43
     #[cold]
     fn no_room(&mut self, peer: PeerId) -> PostError {
-        self.tell_if_stuck(peer);
+        self.log_stall(peer);
         Busy::MessageLaneFull.into()
     }
 
@@ -224,11 +224,11 @@ impl Ways for Around<'_> {
         }
     }
 
-    fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
+    fn read_remote(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
         self.remotes[source].read(address, into)
     }
 
-    fn is_still_there(&mut self, remote: RemoteId) -> bool {
+    fn is_still_connected(&mut self, remote: RemoteId) -> bool {
         self.port.service_control();
         let peer = self.lane(remote);
         peer.is_some_and(|peer| self.port.is_alive(peer))
@@ -239,7 +239,7 @@ impl Ways for Around<'_> {
     }
 
     #[inline(always)]
-    fn write_window(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_region(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
         self.perform(claim, |memory, start| {
             debug_assert!(at + bytes.len() as u64 <= claim.len, "of what is claimed");
             memory.write(start + at, bytes);
@@ -247,23 +247,23 @@ impl Ways for Around<'_> {
     }
 
     #[inline(always)]
-    fn read_window(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_region(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.perform(claim, |memory, start| {
             debug_assert!(at + into.len() as u64 <= claim.len, "of what is claimed");
             memory.read(start + at, into);
         })
     }
 
-    fn ring_to_window(
+    fn ring_to_region(
         &mut self,
         of: RemoteId,
         (place, len): (u64, usize),
         claim: &RmaClaim,
         at: u64,
     ) -> Result<(), Fault> {
-        let windows = self.windows.as_ref().ok_or(Fault::UnknownKey)?;
+        let regions = self.regions.as_ref().ok_or(Fault::UnknownKey)?;
         let ring = self.remotes[of].ring_in();
-        let taken = windows.perform(claim, |memory, start| {
+        let taken = regions.perform(claim, |memory, start| {
             debug_assert!(at + len as u64 <= claim.len, "of what is claimed");
             ring.map_or(Err(Malformed), |ring| {
                 ring.take_by(place, len, |ring, offset| {
@@ -275,23 +275,23 @@ impl Ways for Around<'_> {
         Ok(())
     }
 
-    fn window_to_ring(
+    fn region_to_ring(
         &mut self,
         to: RemoteId,
         len: usize,
         claim: &RmaClaim,
         at: u64,
     ) -> Result<Option<u64>, Fault> {
-        let windows = self.windows.as_ref().ok_or(Fault::UnknownKey)?;
+        let regions = self.regions.as_ref().ok_or(Fault::UnknownKey)?;
         let ring = self.remotes[to].ring_out();
-        windows.perform(claim, |memory, start| {
+        regions.perform(claim, |memory, start| {
             debug_assert!(len > 0 && at + len as u64 <= claim.len, "of what is claimed");
             ring?.write_by(len, |ring, offset| memory.read_to(start + at, ring, offset, len))
         })
     }
 
     #[inline(always)]
-    fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
+    fn update_region<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
         claim: &RmaClaim,
         mut place: A,
@@ -341,8 +341,8 @@ impl Ways for Around<'_> {
     }
 
     // spec: ENV-9
-    fn stir(&self) {
-        if self.rests {
+    fn request_poll(&self) {
+        if self.is_asleep {
             self.port.sleep.ring();
         }
     }

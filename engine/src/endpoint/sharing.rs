@@ -1,6 +1,6 @@
 //! Who else wants this host's processors, as far as an endpoint can know, and whether its program
 //! lets them run.
-use super::{POLLS_PER_PAUSE, REMOTES_MAX, crowd};
+use super::{POLLS_PER_PAUSE, REMOTES_MAX, pollers};
 use crate::machine::host::online as host_processors;
 use crate::machine::processors::{self, Processors};
 use crate::peer::agreement::Name;
@@ -110,14 +110,14 @@ impl Sharers {
 
 /// All that an endpoint knows of those with whom it shares processors.
 #[derive(Debug)]
-pub(super) struct Company {
+pub(super) struct Sharing {
     /// Endpoints of this host's other processes that it knows, threads of this one that poll, and
     /// the host's processors.
     neighbours: usize,
     pollers: usize,
     processors: usize,
     sharers: Sharers,
-    place: crowd::Place,
+    place: pollers::Place,
     /// Threads that poll are none of its business, nor are processors: it goes by another clock.
     is_apart: bool,
     /// Whether the last yield has let somebody run who yields, too; and whether the program yields.
@@ -126,7 +126,7 @@ pub(super) struct Company {
     waits: Waits,
 }
 
-impl Company {
+impl Sharing {
     /// That of an endpoint of this name, which knows nobody; on a simulated network, where
     /// computing takes no time, nobody shares processors.
     pub(super) fn new(name: Name, is_simulated: bool) -> Self {
@@ -138,7 +138,7 @@ impl Company {
             processors,
             sharers: Sharers::new(quota),
             is_apart: is_simulated,
-            place: crowd::Place::take(name),
+            place: pollers::Place::take(name),
             is_shared: false,
             yields: Yields::default(),
             waits: Waits::default(),
@@ -167,7 +167,7 @@ impl Company {
         if self.is_apart {
             return false;
         }
-        let (pollers, theirs) = crowd::polls(now);
+        let (pollers, theirs) = pollers::polls(now);
         debug_assert!(pollers > 0, "this thread is one of them");
         self.pollers = pollers;
         self.sharers.of_threads(theirs)

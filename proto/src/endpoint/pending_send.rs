@@ -1,12 +1,12 @@
 //! Messages of ours whose end is still to come.
-use super::ends::Context;
+use super::completions::Context;
 use super::ledger::Entry;
 use super::remote_id::RemoteId;
-use super::ways::Memory;
+use super::transport::Memory;
 
 /// A message whose end is still to come.
 #[derive(Debug)]
-pub(super) struct Departing<M> {
+pub(super) struct PendingSend<M> {
     to: RemoteId,
     /// None when all have gone.
     bytes: M,
@@ -18,29 +18,29 @@ pub(super) struct Departing<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It waits for its receive.
-    Asked,
+    RtsSent,
     /// So much of what is wanted has gone.
-    Wanted { to: u64, at: usize, len: usize },
+    Cleared { to: u64, at: usize, len: usize },
     /// All of it has gone.
-    Gone,
+    Sent,
 }
 
-impl<M> Entry for Departing<M> {
+impl<M> Entry for PendingSend<M> {
     #[inline]
     fn to(&self) -> RemoteId {
         self.to
     }
 }
 
-impl<M: Memory> Departing<M> {
+impl<M: Memory> PendingSend<M> {
     /// One that asks first.
-    pub(super) fn asking(to: RemoteId, bytes: M, (context, answered): (Context, bool)) -> Self {
-        Self { to, bytes, context, answered, stage: Stage::Asked }
+    pub(super) fn with_rts(to: RemoteId, bytes: M, (context, answered): (Context, bool)) -> Self {
+        Self { to, bytes, context, answered, stage: Stage::RtsSent }
     }
 
     /// One that has gone, and is to be answered.
-    pub(super) fn gone(to: RemoteId, context: Context) -> Self {
-        Self { to, bytes: M::default(), context, answered: true, stage: Stage::Gone }
+    pub(super) fn sent(to: RemoteId, context: Context) -> Self {
+        Self { to, bytes: M::default(), context, answered: true, stage: Stage::Sent }
     }
 
     pub(super) const fn remote(&self) -> RemoteId {
@@ -56,26 +56,26 @@ impl<M: Memory> Departing<M> {
     }
 
     /// So many bytes of it are wanted, under this name. False where it has not asked for that.
-    pub(super) fn want(&mut self, from: RemoteId, (to, len): (u64, u64)) -> bool {
-        let is_asked = self.to == from && self.stage == Stage::Asked;
-        let is_wanted = is_asked && len <= self.bytes.len() as u64;
-        if is_wanted {
-            self.stage = Stage::Wanted { to, at: 0, len: len as usize };
+    pub(super) fn on_cts(&mut self, from: RemoteId, (to, len): (u64, u64)) -> bool {
+        let is_announced = self.to == from && self.stage == Stage::RtsSent;
+        let is_cleared = is_announced && len <= self.bytes.len() as u64;
+        if is_cleared {
+            self.stage = Stage::Cleared { to, at: 0, len: len as usize };
         }
-        is_wanted
+        is_cleared
     }
 
     /// What is wanted of it: under which name, how many bytes have gone, and how many are to go.
-    pub(super) const fn wanted(&self) -> Option<(u64, usize, usize)> {
+    pub(super) const fn cleared(&self) -> Option<(u64, usize, usize)> {
         match self.stage {
-            Stage::Wanted { to, at, len } => Some((to, at, len)),
+            Stage::Cleared { to, at, len } => Some((to, at, len)),
             _ => None,
         }
     }
 
     /// So many more bytes have gone.
     pub(super) fn advance(&mut self, count: usize) {
-        let Stage::Wanted { at, len, .. } = &mut self.stage else {
+        let Stage::Cleared { at, len, .. } = &mut self.stage else {
             debug_assert!(false, "what leaves is wanted");
             return;
         };
@@ -85,15 +85,15 @@ impl<M: Memory> Departing<M> {
 
     /// All of it has gone. Whether that is its end.
     pub(super) fn finish(&mut self) -> bool {
-        let is_all = self.wanted().is_some_and(|(_, at, len)| at == len || len == 0);
+        let is_all = self.cleared().is_some_and(|(_, at, len)| at == len || len == 0);
         debug_assert!(is_all, "all that is wanted has gone");
-        (self.stage, self.bytes) = (Stage::Gone, M::default());
+        (self.stage, self.bytes) = (Stage::Sent, M::default());
         !self.answered
     }
 
     /// Whether this answer is its end.
     pub(super) fn is_due(&self, from: RemoteId) -> bool {
-        self.to == from && self.answered && self.stage == Stage::Gone
+        self.to == from && self.answered && self.stage == Stage::Sent
     }
 }
 
@@ -105,14 +105,14 @@ mod tests {
     #[test]
     fn a_message_with_rts_is_sent_once_and_only_to_its_destination() {
         let [to, other] = [1, 2].map(|place| RemoteId::new(1, place));
-        let mut asking = Departing::asking(to, alloc::vec::Vec::<u8>::default(), (7, true));
-        assert!(!asking.is_due(to) && asking.wanted().is_none());
-        assert!(!asking.want(other, (3, 0)), "another remote");
-        assert!(!asking.want(to, (3, 1)), "more than there is");
-        assert!(asking.want(to, (3, 0)) && !asking.want(to, (3, 0)), "once");
-        assert_eq!(asking.wanted(), Some((3, 0, 0)));
-        assert!(!asking.is_due(to), "it has not gone");
-        assert!(!asking.finish(), "its end is an answer");
-        assert!(asking.is_due(to) && !asking.is_due(other));
+        let mut send = PendingSend::with_rts(to, alloc::vec::Vec::<u8>::default(), (7, true));
+        assert!(!send.is_due(to) && send.cleared().is_none());
+        assert!(!send.on_cts(other, (3, 0)), "another remote");
+        assert!(!send.on_cts(to, (3, 1)), "more than there is");
+        assert!(send.on_cts(to, (3, 0)) && !send.on_cts(to, (3, 0)), "once");
+        assert_eq!(send.cleared(), Some((3, 0, 0)));
+        assert!(!send.is_due(to), "it has not gone");
+        assert!(!send.finish(), "its end is an answer");
+        assert!(send.is_due(to) && !send.is_due(other));
     }
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// For so long nothing is said of one that takes nothing, or does not answer; and so long a call is
 /// tried again that is closed each time without a word.
 // spec: ENV-38
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const REPORT_AFTER: Duration = Duration::from_secs(15);
 
 /// Whether there is no room for a remote.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stuck(Option<Since>);
+pub(super) struct Stall(Option<Since>);
 
 #[derive(Clone, Copy, Debug)]
 struct Since {
@@ -19,16 +19,16 @@ struct Since {
     is_told: bool,
 }
 
-impl Stuck {
+impl Stall {
     /// There is still no room, and so many lines were taken. Whether that is to be told.
     pub(super) fn look(&mut self, taken: u32, now: Instant) -> bool {
-        let stuck = match &mut self.0 {
-            Some(stuck) if stuck.taken == taken => stuck,
+        let stall = match &mut self.0 {
+            Some(stall) if stall.taken == taken => stall,
             place => place.insert(Since { taken, since: now, is_told: false }),
         };
-        let is_due = !stuck.is_told && now.saturating_duration_since(stuck.since) >= PATIENCE;
-        debug_assert!(stuck.since <= now, "time goes on");
-        stuck.is_told |= is_due;
+        let is_due = !stall.is_told && now.saturating_duration_since(stall.since) >= REPORT_AFTER;
+        debug_assert!(stall.since <= now, "time goes on");
+        stall.is_told |= is_due;
         is_due
     }
 }
@@ -40,17 +40,17 @@ mod tests {
     // spec: ENV-43
     #[test]
     fn a_stuck_peer_is_reported_once_until_it_reads_again() {
-        let (mut place, start) = (Stuck::default(), Instant::now());
-        let told = |place: &mut Stuck, taken, from: u64, to: u64| {
+        let (mut place, start) = (Stall::default(), Instant::now());
+        let told = |place: &mut Stall, taken, from: u64, to: u64| {
             let times = (from..to).map(|second| start + Duration::from_secs(second));
             times.filter(|now| place.look(taken, *now)).count()
         };
-        let patience = PATIENCE.as_secs();
-        assert_eq!(told(&mut place, 7, 0, patience), 0);
-        assert_eq!(told(&mut place, 7, patience, 10 * patience), 1, "once");
+        let limit = REPORT_AFTER.as_secs();
+        assert_eq!(told(&mut place, 7, 0, limit), 0);
+        assert_eq!(told(&mut place, 7, limit, 10 * limit), 1, "once");
         // It takes little, but some.
-        let slow: usize = (0..100).map(|taken| told(&mut place, taken, 0, patience)).sum();
+        let slow: usize = (0..100).map(|taken| told(&mut place, taken, 0, limit)).sum();
         assert_eq!(slow, 0);
-        assert_eq!(told(&mut place, 99, patience, 2 * patience), 1);
+        assert_eq!(told(&mut place, 99, limit, 2 * limit), 1);
     }
 }

@@ -85,9 +85,9 @@ pub enum RmaKind {
 
 /// Ends that the program has not been told yet, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Ended(VecDeque<Completion>);
+pub(super) struct Completions(VecDeque<Completion>);
 
-impl Ended {
+impl Completions {
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -98,12 +98,12 @@ impl Ended {
         self.0.is_empty()
     }
 
-    pub(super) fn push(&mut self, end: Completion) {
-        self.0.push_back(end);
+    pub(super) fn push(&mut self, completion: Completion) {
+        self.0.push_back(completion);
     }
 
-    pub(super) fn extend(&mut self, ends: impl IntoIterator<Item = Completion>) {
-        self.0.extend(ends);
+    pub(super) fn extend(&mut self, completions: impl IntoIterator<Item = Completion>) {
+        self.0.extend(completions);
     }
 
     /// Tells all of them.
@@ -114,9 +114,9 @@ impl Ended {
 
     /// The remotes that they tell of.
     pub(super) fn sources(&self) -> impl Iterator<Item = RemoteId> {
-        self.0.iter().filter_map(|end| match end.what {
+        self.0.iter().filter_map(|completion| match completion.what {
             CompletionKind::Received(received) => received.source,
-            CompletionKind::RmaEvent(touched) => Some(touched.source),
+            CompletionKind::RmaEvent(event) => Some(event.source),
             _ => None,
         })
     }

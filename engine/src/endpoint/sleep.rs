@@ -1,9 +1,9 @@
 //! Letting others run, and sleeping until something comes.
-use super::{Address, Completion, RawEndpoint, crowd};
+use super::{Address, Completion, RawEndpoint, pollers};
 use crate::mem::fence;
 use crate::net::clock::Deadline;
 use crate::sys::switches::switches;
-use ayre_proto::endpoint::Ways;
+use ayre_proto::endpoint::Transport;
 use rustix::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ impl RawEndpoint {
     /// or its end to be told.
     // spec: ENV-9
     pub fn rest(&mut self, mut tell: impl FnMut(Completion)) -> bool {
-        !self.protocol.waits_for_room() && self.lie_down(&mut tell)
+        !self.protocol.waits_for_room() && self.announce_sleep(&mut tell)
     }
 
     /// Rests, even while it waits for room: for naps, which end soon in any case.
-    fn lie_down(&mut self, tell: &mut dyn FnMut(Completion)) -> bool {
-        debug_assert!(!self.rests, "a rest ends before the next one");
+    fn announce_sleep(&mut self, tell: &mut dyn FnMut(Completion)) -> bool {
+        debug_assert!(!self.is_asleep, "a rest ends before the next one");
         self.port.announce_sleep(true);
         fence::heavy();
         if self.look_everywhere(tell) || self.port.remote.has_mail() || self.port.peers.has_dead() {
@@ -44,59 +44,59 @@ impl RawEndpoint {
             self.wake();
             return false;
         }
-        self.rests = true;
+        self.is_asleep = true;
         true
     }
 
     /// Takes from everybody, callers too, what has come. Whether there was anything, or is more.
     pub(super) fn look_everywhere(&mut self, tell: &mut dyn FnMut(Completion)) -> bool {
         let calls = self.remotes.calls();
-        self.meet();
+        self.handshake();
         // A caller that has just been answered may have something to send.
         let is_answered = self.remotes.calls() != calls;
         let progressed = self.port.progress_all();
         let turns = self.port.peers.count().max(1);
         let mut tell = tell;
-        let any = (0..turns).any(|_| self.poll(&mut tell)) || self.protocol.has_ended();
+        let any = (0..turns).any(|_| self.poll(&mut tell)) || self.protocol.has_completions();
         any || progressed || is_answered
     }
 
     /// Something was put off to the next poll, for which nobody else rings.
     // spec: ENV-9
-    pub(super) fn stir(&mut self) {
-        self.parts().1.stir();
+    pub(super) fn request_poll(&mut self) {
+        self.parts().1.request_poll();
     }
 
     /// The program no longer sleeps.
     pub fn wake(&mut self) {
-        self.rests = false;
+        self.is_asleep = false;
         self.port.announce_sleep(false);
         self.port.set_alarm(false);
         self.port.service_control();
-        self.meet();
+        self.handshake();
         if self.port.peers.has_dead() {
-            self.mourn();
+            self.end_dead();
         }
     }
 
     /// Lets others run, if there are more of us than processors. What comes wakes this one.
     // spec: ENV-9
     #[cold]
-    pub(super) fn make_way(&mut self) {
-        if self.company.is_crowded() {
+    pub(super) fn yield_processor(&mut self) {
+        if self.sharing.is_crowded() {
             if self.may_nap() {
                 if self.nap() {
-                    crowd::has_napped(self.port.clock.now());
+                    pollers::has_napped(self.port.clock.now());
                 }
-            } else if !self.company.yields_itself(self.polls.idle(), switches) {
+            } else if !self.sharing.yields_itself(self.polls.idle(), switches) {
                 std::thread::yield_now();
             }
             return;
         }
         let is_turn =
-            self.company.is_shared() || self.polls.idle().is_multiple_of(POLLS_PER_LINKED_YIELD);
+            self.sharing.is_shared() || self.polls.idle().is_multiple_of(POLLS_PER_LINKED_YIELD);
         if self.port.remote.is_in_use() && is_turn {
-            self.make_way_at_links();
+            self.yield_at_links();
         }
     }
 
@@ -104,14 +104,14 @@ impl RawEndpoint {
     /// our own, so that a datagram waits for the next one. After such a yield a program that waits
     /// naps for a while instead: a datagram wakes it, and the scheduler runs it at once.
     // spec: ENV-5
-    fn make_way_at_links(&mut self) {
+    fn yield_at_links(&mut self) {
         match self.port.yield_in_turn() {
-            Some(lasted) => self.company.note_yield(lasted),
-            None if self.company.is_program_waiting(self.port.clock.now())
+            Some(lasted) => self.sharing.note_yield(lasted),
+            None if self.sharing.is_program_waiting(self.port.clock.now())
                 && !self.is_needed_elsewhere() =>
             {
                 self.nap();
-                self.company.begin_waiting(self.port.clock.now());
+                self.sharing.begin_waiting(self.port.clock.now());
             }
             None => {}
         }
@@ -124,20 +124,20 @@ impl RawEndpoint {
         self.polls.empty() >= super::POLLS_BEFORE_NAP
             && !self.protocol.waits_for_room()
             && !self.is_needed_elsewhere()
-            && crowd::may_nap(NAP, self.port.clock.now())
+            && pollers::may_nap(NAP, self.port.clock.now())
     }
 
     /// Sleeps for a moment, unless something has come already. Whether it has.
     fn nap(&mut self) -> bool {
         let mut ends = Vec::new();
-        let may = self.lie_down(&mut |end| ends.push(end));
+        let may = self.announce_sleep(&mut |end| ends.push(end));
         if may {
             let until = self.port.clock.within(NAP);
             self.port.sleep.doze(self.port.wake_by(Some(until)));
             self.wake();
         }
-        debug_assert!(!self.rests, "a nap is over when it ends");
-        self.protocol.tell_later(ends);
+        debug_assert!(!self.is_asleep, "a nap is over when it ends");
+        self.protocol.put_off_completions(ends);
         may
     }
 
@@ -145,7 +145,7 @@ impl RawEndpoint {
     /// sleep at one that nobody talks to would keep it from the others.
     // spec: ENV-5
     fn is_needed_elsewhere(&mut self) -> bool {
-        let is_needed = self.company.have_others_found();
+        let is_needed = self.sharing.have_others_found();
         if is_needed {
             self.polls.has_found();
         }
@@ -153,7 +153,7 @@ impl RawEndpoint {
     }
 
     pub(super) fn is_neighbour(&self, address: &Address) -> bool {
-        address.is_with(&self.address) && !crowd::is_here(address.name())
+        address.is_with(&self.address) && !pollers::is_of_this_process(address.name())
     }
 
     /// Sleeps until something comes, at most for `timeout`; tells what ends. May return before. The
@@ -172,7 +172,7 @@ impl RawEndpoint {
             self.port.sleep.doze(self.port.wake_by(wakes));
             self.wake();
         }
-        debug_assert!(!self.rests, "a wait is over when it ends");
+        debug_assert!(!self.is_asleep, "a wait is over when it ends");
         self.progress(tell);
     }
 }

@@ -4,9 +4,9 @@
 //! socket at which the remote listens if it is on this host. Where nobody listens, or memory cannot
 //! be shared with who does, a link is asked for. Where two call each other, the call of the greater
 //! name counts, and a link before a socket; which of two links counts, the links themselves settle.
-use super::remotes::{Call, ConnectionState, Ends, Remote};
-use super::stuck::PATIENCE;
-use super::{Address, RawEndpoint, RemoteId, crowd};
+use super::remotes::{Call, ConnectionParts, ConnectionState, Remote};
+use super::stall::REPORT_AFTER;
+use super::{Address, RawEndpoint, RemoteId, pollers};
 use crate::error::{Busy, DisconnectReason, Fault, PostError, Refusal, SetupError};
 use crate::link::{Arrived, Unopened};
 use crate::log::tell;
@@ -55,18 +55,18 @@ impl RawEndpoint {
                 // It may have called before anybody had handed over its address.
                 let is_neighbour = self.is_neighbour(address);
                 self.remotes.locate(known, address, is_neighbour);
-                self.look_about();
+                self.set_poll_rate();
                 Ok(known)
             }
-            None => self.learn(*address),
+            None => self.add(*address),
         }
     }
 
-    fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
-        self.make_place()?;
+    fn add(&mut self, address: Address) -> Result<RemoteId, SetupError> {
+        self.free_place()?;
         let is_neighbour = self.is_neighbour(&address);
-        let id = self.remotes.learn(address, is_neighbour);
-        self.look_about();
+        let id = self.remotes.add(address, is_neighbour);
+        self.set_poll_rate();
         Ok(id)
     }
 
@@ -84,8 +84,8 @@ impl RawEndpoint {
         }
         debug_assert_eq!(self.protocol.kept_of(remote), 0, "nothing is kept of it");
         self.remotes.forget(remote);
-        self.look_about();
-        self.stir();
+        self.set_poll_rate();
+        self.request_poll();
         true
     }
 
@@ -100,13 +100,13 @@ impl RawEndpoint {
         let Some(known) = self.remotes.known(remote) else {
             return Err(Fault::ForeignHandle.into());
         };
-        match known.standing() {
+        match known.state() {
             ConnectionState::Ended(why) => return Err(why.fault().into()),
-            ConnectionState::Calling(_) => self.meet(),
-            ConnectionState::Strangers => {
+            ConnectionState::Calling(_) => self.handshake(),
+            ConnectionState::Unconnected => {
                 if let Err(why) = self.call(remote) {
                     let fault = why.fault();
-                    self.tell_end(remote, &why);
+                    self.log_end(remote, &why);
                     self.remotes[remote].reject(why);
                     return Err(fault.into());
                 }
@@ -125,9 +125,9 @@ impl RawEndpoint {
             self.connected(remote, peer);
             return Ok(());
         }
-        let call = match self.call_here(&address) {
+        let call = match self.call_local(&address) {
             Ok(call) => call,
-            Err(why) => self.call_otherwise(remote, why)?,
+            Err(why) => self.call_by_link(remote, why)?,
         };
         self.begin(remote, call);
         Ok(())
@@ -136,27 +136,27 @@ impl RawEndpoint {
     fn begin(&mut self, remote: RemoteId, call: Call) {
         debug_assert!(self.remotes.knows(remote), "who is called is known");
         self.remotes.begin_call(remote, call, self.port.clock.now());
-        self.look_for_room();
-        self.look_about();
+        self.update_full();
+        self.set_poll_rate();
     }
 
     /// Calls where a remote listens if it is on this host, also where its address does not say so.
     // spec: ENV-38
-    fn call_here(&mut self, address: &Address) -> Result<Call, DisconnectReason> {
+    fn call_local(&mut self, address: &Address) -> Result<Call, DisconnectReason> {
         // One that is apart from its host has no neighbours.
         let called = match self.port.accept_queue.is_listening() {
             true => self.port.begin_call_here(&address.socket_name())?,
             false => Called::Nobody,
         };
-        let is_here = address.is_with(&self.address);
+        let is_on_this_host = address.is_with(&self.address);
         match called {
             Called::Begun(begun) => {
                 self.port.sleep.watch(begun.socket())?;
-                Ok(Call::Here(begun))
+                Ok(Call::Local(begun))
             }
             // Of another host's that could only be somebody who has taken the name.
-            Called::Full if is_here || address.unlinked(&self.address).is_some() => {
-                Ok(Call::Again(self.port.clock.within(BETWEEN_CALLS)))
+            Called::Full if is_on_this_host || address.unlinked(&self.address).is_some() => {
+                Ok(Call::Retry(self.port.clock.within(BETWEEN_CALLS)))
             }
             Called::Full | Called::Nobody => Err(DisconnectReason::Died),
         }
@@ -164,16 +164,16 @@ impl RawEndpoint {
 
     /// Calls over the network, where a call on this host has failed, if that may help.
     // spec: ENV-38
-    fn call_otherwise(
+    fn call_by_link(
         &mut self,
         remote: RemoteId,
         why: DisconnectReason,
     ) -> Result<Call, DisconnectReason> {
         let address = *self.remotes[remote].address();
-        let is_here = address.is_with(&self.address);
+        let is_on_this_host = address.is_with(&self.address);
         let may_help = match &why {
             // The kernel knows who lives on this host.
-            DisconnectReason::Died => !is_here,
+            DisconnectReason::Died => !is_on_this_host,
             DisconnectReason::Refused(Refusal::Resources(_)) | DisconnectReason::Os { .. } => true,
             DisconnectReason::Refused(of_host) | DisconnectReason::Rejected(of_host) => {
                 matches!(of_host, Refusal::User(_) | Refusal::Memory)
@@ -183,25 +183,25 @@ impl RawEndpoint {
         if !may_help || address.unlinked(&self.address).is_some() {
             return Err(why);
         }
-        let call = self.call_away(&address)?;
-        if is_here {
+        let call = self.call_remote(&address)?;
+        if is_on_this_host {
             let (name, advice) = (address.socket_name(), why.advice());
             tell!(WARN, "no memory is shared with {name}, but a link: {why}{advice}");
         }
-        self.remotes[remote].take_detour(is_here.then_some(why));
-        Ok(Call::Away(call))
+        self.remotes[remote].take_detour(is_on_this_host.then_some(why));
+        Ok(Call::Link(call))
     }
 
     /// Ends what is under way with a remote whose call here has failed, unless a link may do.
-    fn end_call_here(&mut self, remote: RemoteId, why: DisconnectReason) {
-        match self.call_otherwise(remote, why) {
+    fn end_local_call(&mut self, remote: RemoteId, why: DisconnectReason) {
+        match self.call_by_link(remote, why) {
             Ok(call) => self.begin(remote, call),
             Err(why) => self.end_remote(remote, why),
         }
     }
 
     // spec: ENV-33
-    fn call_away(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
+    fn call_remote(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
         let callee = address
             .callee(self.key.as_ref())
             .ok_or_else(|| SetupError::invalid("nobody said where"))?;
@@ -212,9 +212,9 @@ impl RawEndpoint {
     pub(super) fn hang_up(&mut self, remote: RemoteId) -> Option<Call> {
         let call = self.remotes.hang_up(remote)?;
         match &call {
-            Call::Again(_) => {}
-            Call::Here(begun) => self.port.sleep.forget(begun.socket()),
-            Call::Away(call) => self.port.hang_up(call),
+            Call::Retry(_) => {}
+            Call::Local(begun) => self.port.sleep.forget(begun.socket()),
+            Call::Link(call) => self.port.hang_up(call),
         }
         Some(call)
     }
@@ -222,15 +222,15 @@ impl RawEndpoint {
     /// Hears who has answered, and who calls.
     // spec: ENV-6
     #[cold]
-    pub(super) fn meet(&mut self) {
+    pub(super) fn handshake(&mut self) {
         if self.remotes.is_full() {
-            self.look_for_room();
+            self.update_full();
         }
-        self.hear_links();
+        self.accept_links();
         if self.remotes.calls() > 0 {
-            self.hear_answers();
+            self.poll_calls();
         }
-        self.let_in();
+        self.admit_callers();
         for caller in self.port.accept_queue.take_callers() {
             let heard = hear_hello(caller.socket.as_fd());
             if matches!(heard, Ok(None)) {
@@ -240,7 +240,7 @@ impl RawEndpoint {
             let caller = caller.socket;
             self.port.sleep.forget(caller.as_fd());
             match heard {
-                Ok(Some(hello)) => self.hear_caller(caller, hello),
+                Ok(Some(hello)) => self.answer_hello(caller, hello),
                 Err(why) => {
                     turn_away(caller, why);
                     self.port.count_malformed();
@@ -251,7 +251,7 @@ impl RawEndpoint {
     }
 
     /// Lets those speak who knock, for the oldest that say nothing if need be.
-    fn let_in(&mut self) {
+    fn admit_callers(&mut self) {
         for _ in 0..CALLERS_MAX {
             let caller = match self.port.next_caller() {
                 Ok(Some(caller)) => caller,
@@ -265,20 +265,20 @@ impl RawEndpoint {
         }
     }
 
-    fn hear_answers(&mut self) {
+    fn poll_calls(&mut self) {
         for remote in self.remotes.called() {
-            match self.remotes[remote].standing() {
-                ConnectionState::Calling(Call::Here(begun)) => match begun.answer().transpose() {
-                    Some(answer) => self.hear_answer_here(remote, answer),
-                    None => self.tell_of_waiting(remote),
+            match self.remotes[remote].state() {
+                ConnectionState::Calling(Call::Local(begun)) => match begun.answer().transpose() {
+                    Some(answer) => self.on_local_answer(remote, answer),
+                    None => self.log_unanswered(remote),
                 },
-                ConnectionState::Calling(Call::Again(at)) if self.port.clock.is_over(*at) => {
-                    self.call_again(remote);
-                    self.tell_of_waiting(remote);
+                ConnectionState::Calling(Call::Retry(at)) if self.port.clock.is_over(*at) => {
+                    self.retry_call(remote);
+                    self.log_unanswered(remote);
                 }
-                ConnectionState::Calling(Call::Away(call)) => {
+                ConnectionState::Calling(Call::Link(call)) => {
                     if let Some(opened) = self.port.call_outcome(call) {
-                        self.hear_answer_away(remote, opened);
+                        self.on_link_opened(remote, opened);
                     }
                 }
                 _ => {}
@@ -286,40 +286,40 @@ impl RawEndpoint {
         }
     }
 
-    fn hear_answer_here(&mut self, remote: RemoteId, answer: Result<Packet, SetupError>) {
-        let Some(Call::Here(begun)) = self.hang_up(remote) else { return };
+    fn on_local_answer(&mut self, remote: RemoteId, answer: Result<Packet, SetupError>) {
+        let Some(Call::Local(begun)) = self.hang_up(remote) else { return };
         match answer.and_then(|packet| self.port.welcomed(begun, packet)) {
             Ok(peer) => self.connected(remote, peer),
             // One that hangs up has called itself, or has gone: calling again will tell.
             Err(SetupError::PeerLeft { .. } | SetupError::Refused { why: Refusal::Taken, .. }) => {
                 self.remotes[remote].note_closed(self.port.clock.now());
-                self.begin(remote, Call::Again(self.port.clock.within(BETWEEN_CALLS)));
+                self.begin(remote, Call::Retry(self.port.clock.within(BETWEEN_CALLS)));
             }
-            Err(why) => self.end_call_here(remote, why.into()),
+            Err(why) => self.end_local_call(remote, why.into()),
         }
     }
 
     /// Calls one that could not be called, or has closed the call.
     // spec: ENV-38
-    fn call_again(&mut self, remote: RemoteId) {
+    fn retry_call(&mut self, remote: RemoteId) {
         self.hang_up(remote);
         let known = &self.remotes[remote];
         let address = *known.address();
-        if known.closed_for(self.port.clock.now()).is_some_and(|time| time >= PATIENCE) {
-            return self.end_remote(remote, DisconnectReason::HungUp(PATIENCE));
+        if known.closed_for(self.port.clock.now()).is_some_and(|time| time >= REPORT_AFTER) {
+            return self.end_remote(remote, DisconnectReason::HungUp(REPORT_AFTER));
         }
-        match self.call_here(&address) {
+        match self.call_local(&address) {
             Ok(call) => self.begin(remote, call),
-            Err(why) => self.end_call_here(remote, why),
+            Err(why) => self.end_local_call(remote, why),
         }
     }
 
     /// Says of a remote that lives and does not answer, once.
     // spec: ENV-38
-    fn tell_of_waiting(&mut self, remote: RemoteId) {
+    fn log_unanswered(&mut self, remote: RemoteId) {
         let known = &mut self.remotes[remote];
-        if known.is_overdue(PATIENCE, self.port.clock.now()) {
-            let (name, time) = (known.address().socket_name(), PATIENCE.as_secs());
+        if known.is_overdue(REPORT_AFTER, self.port.clock.now()) {
+            let (name, time) = (known.address().socket_name(), REPORT_AFTER.as_secs());
             tell!(
                 WARN,
                 "{name} has not answered for {time} s: its process lives, but is stopped, or its \
@@ -333,15 +333,15 @@ impl RawEndpoint {
         if self.remotes.calls() == 0 {
             return None;
         }
-        let calls = self.remotes.iter().filter_map(|remote| match remote.standing() {
-            ConnectionState::Calling(Call::Again(at)) => Some(*at),
+        let calls = self.remotes.iter().filter_map(|remote| match remote.state() {
+            ConnectionState::Calling(Call::Retry(at)) => Some(*at),
             _ => None,
         });
         calls.min()
     }
 
     // spec: ENV-33
-    fn hear_answer_away(&mut self, remote: RemoteId, opened: Result<Arrived, Unopened>) {
+    fn on_link_opened(&mut self, remote: RemoteId, opened: Result<Arrived, Unopened>) {
         self.hang_up(remote);
         match opened {
             Ok(opened) => self.take_link(remote, opened),
@@ -351,7 +351,7 @@ impl RawEndpoint {
 
     /// Hears who has opened links.
     // spec: ENV-33
-    fn hear_links(&mut self) {
+    fn accept_links(&mut self) {
         self.port.pump_all();
         while let Some(arrived) = self.port.remote.next_link() {
             let Some(name) = arrived.name else { continue };
@@ -359,7 +359,7 @@ impl RawEndpoint {
             let is_meant = known.is_none_or(|known| self.may_open(known));
             let remote = match known {
                 Some(known) => Ok(known),
-                None => self.learn(self.address.of_stranger(name)),
+                None => self.add(self.address.of_unknown(name)),
             };
             match remote {
                 Ok(remote) if is_meant => self.take_link(remote, arrived),
@@ -382,7 +382,7 @@ impl RawEndpoint {
             return false;
         }
         !matches!(
-            known.standing(),
+            known.state(),
             ConnectionState::Connected | ConnectionState::Ended(DisconnectReason::Malformed)
         )
     }
@@ -407,7 +407,7 @@ impl RawEndpoint {
 
     /// Somebody has said who he is.
     // spec: LIFE-27
-    fn hear_caller(&mut self, caller: Descriptor, hello: Hello) {
+    fn answer_hello(&mut self, caller: Descriptor, hello: Hello) {
         let Some(name) = hello.name().filter(|name| *name != self.address.name()) else {
             let why = if hello.name().is_none() { Refusal::Kind } else { Refusal::Taken };
             turn_away(caller, SetupError::rejected(why));
@@ -416,7 +416,7 @@ impl RawEndpoint {
         let known = self.remotes.named(&name);
         let remote = match known {
             Some(known) => self.may_call(known, name).map(|()| known),
-            None => self.learn(self.address.of_neighbour(name)),
+            None => self.add(self.address.of_neighbour(name)),
         };
         let remote = match remote {
             Ok(remote) => remote,
@@ -435,16 +435,16 @@ impl RawEndpoint {
     /// Whether a remote's call counts.
     // spec: ENV-6
     fn may_call(&mut self, remote: RemoteId, name: Name) -> Result<(), SetupError> {
-        match self.remotes[remote].standing() {
+        match self.remotes[remote].state() {
             // Who has forgotten us may call anew; who has lied may not.
             ConnectionState::Ended(DisconnectReason::Malformed) => {
                 Err(SetupError::rejected(Refusal::Unknown))
             }
-            ConnectionState::Strangers | ConnectionState::Ended(_) => Ok(()),
-            ConnectionState::Calling(Call::Here(_)) if name < self.address.name() => {
+            ConnectionState::Unconnected | ConnectionState::Ended(_) => Ok(()),
+            ConnectionState::Calling(Call::Local(_)) if name < self.address.name() => {
                 Err(SetupError::rejected(Refusal::Taken))
             }
-            ConnectionState::Calling(Call::Here(_) | Call::Again(_)) => {
+            ConnectionState::Calling(Call::Local(_) | Call::Retry(_)) => {
                 self.hang_up(remote);
                 Ok(())
             }
@@ -467,8 +467,9 @@ impl RawEndpoint {
         if !takes_all && !is_far {
             return self.too_short(remote, peer);
         }
-        let is_neighbour = !is_far && !crowd::is_here(self.remotes[remote].address().name());
-        let ends = Ends {
+        let is_neighbour =
+            !is_far && !pollers::is_of_this_process(self.remotes[remote].address().name());
+        let ends = ConnectionParts {
             ring_out,
             ring_in: connection.inward.ring().map(|ring| ring.receiver()),
             is_neighbour,
@@ -482,8 +483,8 @@ impl RawEndpoint {
             self.polls.expect_at(peer.index());
         }
         self.count_sharers();
-        self.look_for_room();
-        self.look_about();
+        self.update_full();
+        self.set_poll_rate();
     }
 }
 
@@ -530,11 +531,11 @@ mod tests {
         assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
         near.hang_up(remote);
         let now = Instant::now();
-        near.remotes[remote].note_closed(now.checked_sub(PATIENCE).unwrap_or(now));
-        let call = Call::Again(near.port.clock.within(Duration::ZERO));
+        near.remotes[remote].note_closed(now.checked_sub(REPORT_AFTER).unwrap_or(now));
+        let call = Call::Retry(near.port.clock.within(Duration::ZERO));
         near.begin(remote, call);
         while near.send(remote, &message).is_err_and(|error| error.is_busy()) {}
         assert_eq!(near.send(remote, &message), Err(Fault::Refused.into()));
-        assert_eq!(near.reason(remote), Some(&DisconnectReason::HungUp(PATIENCE)));
+        assert_eq!(near.reason(remote), Some(&DisconnectReason::HungUp(REPORT_AFTER)));
     }
 }

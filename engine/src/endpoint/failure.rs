@@ -40,14 +40,14 @@ impl LatestFailure {
 
 impl RawEndpoint {
     /// See [`LatestFailure`].
-    pub fn latest_end(&self) -> LatestFailure {
-        self.latest_end.clone()
+    pub fn latest_failure(&self) -> LatestFailure {
+        self.latest_failure.clone()
     }
 
     /// Where a remote of another host is being called, and what came of that so far.
     // spec: OPEN-32
     pub fn tried(&self, remote: RemoteId) -> Vec<AddressAttempt> {
-        let call = self.remotes.known(remote).and_then(|known| known.call_away());
+        let call = self.remotes.known(remote).and_then(|known| known.call_remote());
         call.map_or_else(Vec::new, |call| self.port.tried(call))
     }
 
@@ -62,7 +62,7 @@ impl RawEndpoint {
     /// Tells the log, and those who will be told of faults, why a remote ends.
     // spec: ERR-11, ENV-34
     #[cold]
-    pub(super) fn tell_end(&self, remote: RemoteId, reason: &DisconnectReason) {
+    pub(super) fn log_end(&self, remote: RemoteId, reason: &DisconnectReason) {
         let is_used = self.remotes.get(remote).is_some_and(|known| known.is_used());
         if !is_used && *reason == DisconnectReason::Left {
             return;
@@ -72,6 +72,6 @@ impl RawEndpoint {
             DisconnectReason::Left => tell!(INFO, "{text}"),
             _ => tell!(WARN, "{text}"),
         }
-        self.latest_end.set(text, reason.clone());
+        self.latest_failure.set(text, reason.clone());
     }
 }

@@ -20,7 +20,7 @@ impl RawEndpoint {
     /// [`SetupError::Exhausted`] where all of them are called, connected or waited for, or have
     /// sent what was not received yet.
     // spec: ENV-40
-    pub(super) fn make_place(&mut self) -> Result<(), SetupError> {
+    pub(super) fn free_place(&mut self) -> Result<(), SetupError> {
         if self.remotes.len() < self.remotes.places() {
             return Ok(());
         }
@@ -37,7 +37,7 @@ impl RawEndpoint {
 
     /// Links of endpoints that are not known are refused while there is no room for one more.
     // spec: ENV-40
-    pub(super) fn look_for_room(&mut self) {
+    pub(super) fn update_full(&mut self) {
         // A peer of each remote but the endpoint itself, and one for itself.
         let (count, places) = (self.remotes.len(), self.remotes.places());
         let is_full = count + 1 >= places
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn has_ended(server: &mut RawEndpoint, remote: RemoteId) {
+    fn has_completions(server: &mut RawEndpoint, remote: RemoteId) {
         for _ in 0..POLLS {
             if server.reason(remote).is_some() {
                 return;
@@ -180,7 +180,7 @@ mod tests {
                 assert_eq!(send([&mut server, &mut client], source), Ok(()), "it is answered");
                 assert_ne!(first.get_or_insert(source), &mut RemoteId::new(u64::MAX >> 16, 0));
                 drop(client);
-                has_ended(&mut server, source);
+                has_completions(&mut server, source);
             }
             let (_client, living) = client(&mut server, &options);
             let stale = first.unwrap();
@@ -202,7 +202,7 @@ mod tests {
         let mut server = narrow(&options);
         let (gone, unreceived) = client(&mut server, &options);
         drop(gone);
-        has_ended(&mut server, unreceived);
+        has_completions(&mut server, unreceived);
         let [awaited, called] = [0, 1].map(|_| open(&options).address());
         let awaited = server.remote(&awaited).unwrap();
         server.receive(PostedReceive { tag: Some((2, 0)), ..receive(Some(awaited)) }).unwrap();
@@ -237,7 +237,7 @@ mod tests {
             // One leaves: there is room.
             let (gone, place) = std::mem::replace(&mut clients[1], (late, to));
             drop(gone);
-            has_ended(&mut server, place);
+            has_completions(&mut server, place);
             client(&mut server, &options);
         }
     }

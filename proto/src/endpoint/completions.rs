@@ -3,7 +3,7 @@ use super::remote_id::RemoteId;
 use crate::fault::Fault;
 use alloc::collections::VecDeque;
 
-/// What a program says of an operation when it posts it, and is told again with its end.
+/// A value that a program gives an operation when it posts it. The completion returns it.
 pub type Context = u128;
 
 /// How something that was posted has ended.
@@ -11,13 +11,13 @@ pub type Context = u128;
 pub struct Completion {
     /// As the program gave it.
     pub context: Context,
-    /// What has ended.
+    /// The operation that has completed.
     pub what: CompletionKind,
     /// A receive that faults has got nothing, or what came before.
     pub result: Result<(), Fault>,
 }
 
-/// What has ended.
+/// The kind of a completed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionKind {
     /// A message of ours.
@@ -39,7 +39,7 @@ pub enum CompletionKind {
 /// A message that was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Who sent it.
+    /// The sender.
     pub source: Option<RemoteId>,
     /// Its tag; none of a plain message.
     pub tag: Option<u64>,
@@ -55,14 +55,15 @@ pub struct Received {
     pub released: bool,
 }
 
-/// What a remote has done to a window of ours. It has been told that; nothing is to be done here.
+/// An access of a remote to one of our memory regions. The remote has its completion already;
+/// nothing is to be done here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RmaEvent {
-    /// Who.
+    /// The remote.
     pub source: RemoteId,
     /// The window's.
     pub key: u64,
-    /// What.
+    /// The kind of access.
     pub kind: RmaKind,
     /// Bytes of our memory that it was done to.
     pub len: u64,
@@ -70,7 +71,7 @@ pub struct RmaEvent {
     pub data: Option<u64>,
 }
 
-/// What was done to a window.
+/// A kind of access to a memory region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmaKind {
     /// It was written.

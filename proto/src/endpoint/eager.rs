@@ -2,8 +2,9 @@
 use crate::envelope::{AHEAD_MIN, LONG_MAX, LONG_MAX_HERE};
 use crate::ring::asking::Asking;
 
-/// How an endpoint of this host has taken messages that asked, of lengths between what always goes
-/// at once and what never does: by the ring, or read where they lie, which only it knows.
+/// The eager limit for one remote. Messages up to a length always go at once, and messages beyond
+/// another length never do. Between the two it depends on how the remote took earlier messages with
+/// an RTS: through the ring, or by reading the sender's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EagerPolicy {
     asking: Asking,
@@ -41,7 +42,7 @@ impl EagerPolicy {
         }
     }
 
-    /// What a message has asked for has come: that it is wanted, or that it was read, or is not.
+    /// The remote has answered an RTS: it asks for the bytes, or it needs none, as after a read.
     pub(super) fn on_answer(&mut self, len: usize, is_wanted: bool) {
         if len <= LONG_MAX {
             self.asking.on_answer(is_wanted);

@@ -5,8 +5,8 @@ use super::transport::Memory;
 use crate::matching::ReceiveId;
 use alloc::boxed::Box;
 
-/// What each message that is kept, and each operation of our own, counts for: no less than it takes
-/// besides its bytes, tables that have just doubled included.
+/// The cost in bytes of each kept message and of each own operation. It is no less than the memory
+/// that one takes besides its bytes, tables that have just doubled included.
 pub(super) const RECORD: u64 = 512;
 
 /// A receive that waits, or whose message is coming.
@@ -77,7 +77,7 @@ impl<M: Memory> Incoming<M> {
         self.released
     }
 
-    /// So many messages are coming.
+    /// Adds `count` messages that are coming.
     #[inline(always)]
     pub(super) const fn expect(&mut self, count: usize) {
         self.coming += count;
@@ -124,7 +124,7 @@ pub(super) enum BodyPlace {
 }
 
 impl Body {
-    /// What keeping it counts for.
+    /// Its cost in the budget, in bytes.
     pub(super) fn cost(&self) -> u64 {
         match &self.place {
             BodyPlace::Local(bytes) => RECORD + bytes.len() as u64,

@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::matching::{Message, Share};
 
 impl<M: Memory> Protocol<M> {
-    /// So many bytes may be kept, in all.
+    /// Sets the budget, in bytes for all remotes together.
     // spec: ENV-36
     pub fn set_budget(&mut self, bytes: u64) {
         self.kept.set_limit(bytes);
@@ -77,7 +77,7 @@ impl<M: Memory> Protocol<M> {
         body
     }
 
-    /// So many more bytes are kept of a remote.
+    /// Adds bytes to those that are kept of a remote.
     // spec: ENV-37
     #[inline]
     pub(super) fn charge(
@@ -94,7 +94,7 @@ impl<M: Memory> Protocol<M> {
         }
     }
 
-    /// So many bytes of a remote are kept no longer.
+    /// Subtracts bytes from those that are kept of a remote.
     #[inline]
     pub(super) fn discharge(
         &mut self,
@@ -108,14 +108,14 @@ impl<M: Memory> Protocol<M> {
         }
     }
 
-    /// So many bytes of a remote are kept no longer; it has gone, or need not be told.
+    /// Subtracts bytes from those that are kept of a remote that has gone or need not be told.
     pub(super) fn give_back(&mut self, remote: RemoteId, bytes: u64) {
         debug_assert!(bytes <= self.kept_of(remote), "what is given back was kept");
         self.kept.give_back(remote.source(), bytes);
         debug_assert!(self.kept_of(remote) <= self.kept.kept(), "each has a part of the whole");
     }
 
-    /// What of a remote's messages can stay with it is to stay there.
+    /// Asks a remote to keep its longer messages in its own memory until a receive has matched.
     // spec: ENV-37
     #[cold]
     fn throttle(&mut self, transport: &mut impl Transport<Memory = M>, remote: RemoteId) {
@@ -134,7 +134,7 @@ impl<M: Memory> Protocol<M> {
         }
     }
 
-    /// Nothing more is taken of a remote. Who is told so ends the connection.
+    /// Takes nothing more from a remote. The remote ends the connection when it is told.
     // spec: ENV-37
     #[cold]
     pub(super) fn shut_out(

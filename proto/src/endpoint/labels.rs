@@ -1,9 +1,8 @@
 //! Finding a receive that is to be taken back: by a label, the lower half of its context.
 //!
-//! Programs that take receives back are few, and so posting one costs nothing for it. One of a few
-//! is looked for among all. The first of many to be taken back is, too; from then on those that are
-//! posted are noted, until so many were posted and so few taken back that noting is no longer worth
-//! it.
+//! Few programs cancel receives, so posting one costs nothing for it. Among few receives the one to
+//! cancel is searched for, and so is the first among many. From then on posted receives are noted,
+//! until many were posted and few cancelled.
 use super::completions::Context;
 use super::incoming::Incoming;
 use super::slots::Slots;

@@ -1,4 +1,4 @@
-//! What was posted to remotes and has not ended, and how much of it to each.
+//! Operations that were posted to remotes and have not completed, and their number for each remote.
 use super::REMOTES_MAX;
 use super::remote_id::RemoteId;
 use super::slots::Slots;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is counted is what is there.
+        /// The counts equal the numbers of entries.
         #[test]
         fn the_ledger_lists_unfinished_operations_of_each_remote(
             steps in prop::collection::vec(

@@ -90,7 +90,7 @@ pub struct Protocol<M> {
     transfers: Transfers,
     pending_rma: Ledger<PendingRma<M>>,
     streams: Streams,
-    /// What is under way with each remote, by its place.
+    /// The state of each remote, by its place.
     peers: Vec<Peer>,
     /// Of how many much is kept.
     throttled: usize,
@@ -101,7 +101,7 @@ pub struct Protocol<M> {
 }
 
 impl<M: Memory> Protocol<M> {
-    /// Of an endpoint that keeps so many bytes. The seed should be one that remotes do not know.
+    /// The protocol of an endpoint with a budget in bytes. The seed should be unknown to remotes.
     pub fn new(budget: u64, seed: u64) -> Self {
         Self {
             receives: Receives::new(REMOTES_MAX as u32, seed),
@@ -118,7 +118,7 @@ impl<M: Memory> Protocol<M> {
         }
     }
 
-    /// What holds between two steps, whatever remotes say.
+    /// Asserts what holds between two steps, whatever remotes send.
     fn check(&self) {
         debug_assert!(self.throttled <= self.peers.len(), "each is a remote");
         debug_assert!(
@@ -218,8 +218,8 @@ impl<M: Memory> Protocol<M> {
     }
 }
 
-/// So many bytes, at most those of the longest record, that are written next. No more are cleared:
-/// what is touched most has eight.
+/// Zeros that are written over next; `len` is at most that of the longest record. No more are
+/// cleared, as the most frequent access has eight bytes.
 #[inline(always)]
 fn zeros(len: usize) -> ArrayVec<u8, EAGER_MAX> {
     debug_assert!(len <= EAGER_MAX, "no record is longer");

@@ -9,7 +9,7 @@ use crate::matching::Message;
 pub struct Origin {
     /// Its sender.
     pub source: RemoteId,
-    /// What that says of it.
+    /// Its tag and immediate data.
     pub envelope: Envelope,
     /// Bytes of the message.
     pub len: u64,

@@ -1,18 +1,18 @@
-//! What is under way with one remote.
+//! The state of one remote.
 use super::eager::EagerPolicy;
 use super::remote_id::RemoteId;
 use super::replies::Replies;
 use super::rma_target::RmaTarget;
 use alloc::collections::VecDeque;
 
-/// What is under way with one remote, and what it was told.
+/// The state of one remote.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     /// Its number, once it was connected.
     id: Option<RemoteId>,
     /// Which messages of ours go before it wants them.
     pub(super) eager: EagerPolicy,
-    /// What of our windows it touches.
+    /// Its access to our memory regions.
     pub(super) rma_target: RmaTarget,
     replies: Replies,
     /// Messages of ours that it wants, in the order in which they are to leave.

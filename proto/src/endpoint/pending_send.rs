@@ -55,7 +55,8 @@ impl<M: Memory> PendingSend<M> {
         &self.bytes
     }
 
-    /// So many bytes of it are wanted, under this name. False where it has not asked for that.
+    /// Takes a CTS for `len` bytes under the receiver's name `to`. False where no RTS is open for
+    /// it.
     pub(super) fn on_cts(&mut self, from: RemoteId, (to, len): (u64, u64)) -> bool {
         let is_announced = self.to == from && self.stage == Stage::RtsSent;
         let is_cleared = is_announced && len <= self.bytes.len() as u64;
@@ -65,7 +66,7 @@ impl<M: Memory> PendingSend<M> {
         is_cleared
     }
 
-    /// What is wanted of it: under which name, how many bytes have gone, and how many are to go.
+    /// The receiver's name, the bytes that were sent, and the bytes to send; none before the CTS.
     pub(super) const fn cleared(&self) -> Option<(u64, usize, usize)> {
         match self.stage {
             Stage::Cleared { to, at, len } => Some((to, at, len)),
@@ -73,7 +74,7 @@ impl<M: Memory> PendingSend<M> {
         }
     }
 
-    /// So many more bytes have gone.
+    /// Counts `count` more bytes as sent.
     pub(super) fn advance(&mut self, count: usize) {
         let Stage::Cleared { at, len, .. } = &mut self.stage else {
             debug_assert!(false, "what leaves is wanted");

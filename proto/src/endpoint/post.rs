@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// A receive to be posted.
 #[derive(Clone, Debug)]
 pub struct PostedReceive<M> {
-    /// Whom it takes messages from; any one.
+    /// The only source that it accepts; none for any source.
     pub source: Option<RemoteId>,
     /// Its tag and the bits of it that do not matter; none for plain messages.
     pub tag: Option<(u64, u64)>,
@@ -21,17 +21,17 @@ pub struct PostedReceive<M> {
     pub into: M,
     /// Comes back with its end.
     pub context: Context,
-    /// It takes messages, one behind the other, until fewer bytes than this are left. Such a
-    /// receive is of one span.
+    /// Makes it a multi-receive: it takes messages, one behind the other, until fewer bytes than
+    /// this are left. A multi-receive has one span.
     pub many: Option<u64>,
 }
 
 /// A message that has come and that no receive has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// What it is taken by, once it is set aside.
+    /// Its name, to set it aside and to receive it.
     pub id: MessageId,
-    /// What is known of it.
+    /// Its source, tag, data and length.
     pub message: Received,
 }
 
@@ -145,7 +145,8 @@ impl<M: Memory> Protocol<M> {
         }
     }
 
-    /// The oldest message that such a receive would take, if one has come; it stays.
+    /// The oldest message that a receive with this source and tag would take, if one has come. It
+    /// stays.
     // spec: ENV-7
     pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Probed> {
         let (id, origin) = self.receives.peek(tag.is_some(), pattern(source, tag))?;
@@ -244,7 +245,7 @@ impl<M: Memory> Protocol<M> {
     }
 }
 
-/// What a receive accepts, as the matcher sees it.
+/// The matcher's pattern of a receive.
 #[inline(always)]
 fn pattern(source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Pattern {
     let source = source.map(RemoteId::source);

@@ -28,7 +28,7 @@ pub(super) struct Receives<M> {
 }
 
 impl<M: Memory> Receives<M> {
-    /// Of messages of so many sources.
+    /// No receives and no messages, for `sources` sources.
     pub(super) fn new(sources: u32, seed: u64) -> Self {
         let sizes = Sizes { receives: FIRST, messages: FIRST, sources };
         Self {
@@ -50,7 +50,7 @@ impl<M: Memory> Receives<M> {
         if is_tagged { &mut self.tagged } else { &mut self.plain }
     }
 
-    /// What a receive that is kept next is for the matcher.
+    /// The matcher's form of the receive that is inserted next.
     #[inline(always)]
     fn named(&self, pattern: Pattern, incoming: &Incoming<M>) -> Receive {
         Receive { pattern, capacity: incoming.len(), handle: self.posted.vacant_key() as u64 }
@@ -98,7 +98,7 @@ impl<M: Memory> Receives<M> {
         self.posted.free(key);
     }
 
-    /// A message comes. What no receive takes, if there is room, is to be kept next.
+    /// Matches a message that has come. The caller keeps it next if it is unexpected.
     #[inline(always)]
     pub(super) fn arrive(&mut self, origin: &Origin, whole: bool) -> Arrive {
         let message = origin.message(self.bodies.vacant_key(), whole);
@@ -110,7 +110,7 @@ impl<M: Memory> Receives<M> {
         arrived
     }
 
-    /// Whether such a part of a receive's memory is there.
+    /// Whether the place lies in the memory of a receive that takes messages.
     pub(super) fn has_room(&self, place: &Place) -> bool {
         let incoming = &self.posted[place.handle as usize];
         place.offset + place.len <= incoming.len() && !incoming.is_released()
@@ -132,7 +132,7 @@ impl<M: Memory> Receives<M> {
         body
     }
 
-    /// The oldest message that such a receive would take.
+    /// The oldest message that a receive with this pattern would take.
     pub(super) fn peek(
         &mut self,
         is_tagged: bool,
@@ -232,7 +232,8 @@ impl<M: Memory> Receives<M> {
         [&self.tagged, &self.plain].into_iter().flat_map(Matcher::awaited)
     }
 
-    /// What the matchers know is here: they may have given away more than was taken since.
+    /// Asserts that all entries of the matchers are here. More may be here: a matched entry leaves
+    /// the matcher first.
     fn check(&self) {
         let known = self.tagged.message_count() + self.plain.message_count();
         debug_assert!(known as usize <= self.bodies.len(), "each message that waits is kept");

@@ -1,4 +1,4 @@
-//! What of ours touches remotes' windows, and has not been answered.
+//! Own operations on remotes' memory regions that have no reply yet.
 use super::SHORT_MAX;
 use super::completions::{Completion, CompletionKind, Context};
 use super::ledger::Entry;
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 /// Memory in a remote's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
-    /// Whose window it is.
+    /// The owner of the memory region.
     pub remote: RemoteId,
     /// The window's.
     pub key: u64,
@@ -45,7 +45,7 @@ pub(super) struct Leaving<M> {
     gone: usize,
 }
 
-/// What a write's bytes are taken from.
+/// The source of a write's bytes.
 #[derive(Debug)]
 enum Bytes<M> {
     Borrowed(M),
@@ -99,7 +99,7 @@ impl<M: Memory> Leaving<M> {
         self.bytes.len() - self.gone
     }
 
-    /// Those of them that lie in one piece, at most so many.
+    /// The next piece of them that lies in one range, of at most `max` bytes.
     pub(super) fn piece(&self, max: usize) -> &[u8] {
         self.bytes.piece(self.gone, max)
     }
@@ -175,7 +175,7 @@ impl<M: Memory> PendingRma<M> {
         }
     }
 
-    /// So many more bytes of a write have gone.
+    /// Counts `count` more bytes of a write as sent.
     pub(super) fn advance(&mut self, count: usize) {
         let Stage::Leaving(leaving) = &mut self.stage else { return };
         debug_assert!(count > 0, "each part has bytes");
@@ -219,7 +219,7 @@ impl<M: Memory> PendingRma<M> {
         (self.to == from).then_some((into, at, left))
     }
 
-    /// So many bytes have come. Whether all have.
+    /// Counts `count` more bytes as received. True when all have come.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> bool {
         let Stage::Coming { into, got } = &mut self.stage else { return false };

@@ -3,23 +3,23 @@ use crate::envelope::Record;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-/// What an answer that waits for room counts for, and a read whose bytes have not all gone: no
-/// less than it takes besides its bytes.
+/// The cost in bytes of a reply that waits for room, and of a read that is not yet sent in full. It
+/// is no less than the memory that one takes besides its bytes.
 pub(super) const ANSWER: u64 = 64;
 
-/// What a remote is to be answered, and the bytes that belong to it.
+/// A reply to a remote, and the bytes behind its head.
 pub(super) type Reply = (Record, Box<[u8]>);
 
-/// What an answer with these bytes counts for while it waits.
+/// The cost of a waiting reply with these bytes, in bytes.
 pub(super) fn cost(bytes: &[u8]) -> u64 {
     ANSWER + bytes.len() as u64
 }
 
-/// What one remote is to be answered when there is room, the oldest first.
+/// Replies to one remote that wait for room, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     waiting: VecDeque<Reply>,
-    /// What all of it counts for.
+    /// The cost of all of them, in bytes.
     cost: u64,
 }
 

@@ -18,7 +18,7 @@ use arrayvec::ArrayVec;
 /// A write to be posted.
 #[derive(Clone, Debug)]
 pub struct RmaWrite<M> {
-    /// What is written.
+    /// The bytes to write.
     pub bytes: M,
     /// Immediate data for the target.
     pub data: Option<u64>,
@@ -33,9 +33,9 @@ pub struct RmaWrite<M> {
 /// touches the same windows by way of an endpoint comes in between.
 #[derive(Clone, Debug)]
 pub struct RmaUpdate<M> {
-    /// What becomes of each number.
+    /// The operation on each number.
     pub op: Combine,
-    /// What they are.
+    /// The type of the numbers.
     pub number: Number,
     /// The operands, none where the operation has none.
     pub operand: M,
@@ -84,8 +84,8 @@ impl<M: Memory + Clone> Protocol<M> {
     /// whether its memory is needed until then.
     ///
     /// # Errors
-    /// What [`Transport::push`] says; [`Fault::NoMemory`] where as much is under way as may;
-    /// [`Fault::TooLong`] for one that is to be injected and is too long for that.
+    /// The error of [`Transport::push`]; [`Fault::NoMemory`] where no more operations may be
+    /// pending; [`Fault::TooLong`] for an injected write that is too long for that.
     // spec: ENV-24, ENV-25
     #[inline]
     pub fn write<W: Transport<Memory = M>>(
@@ -189,7 +189,7 @@ impl<M: Memory> Protocol<M> {
         Ok(())
     }
 
-    /// What there is room for of a write that leaves: whether any has gone.
+    /// Sends as much of a write as there is room for. True if any has gone.
     fn push_write<W: Transport<Memory = M>>(
         &mut self,
         transport: &mut W,
@@ -260,7 +260,8 @@ impl<M: Memory> Protocol<M> {
         Some(false)
     }
 
-    /// What touches a window has been done. False where nothing is to be told so.
+    /// A remote has completed a write, read or update. False where none with this key waits for
+    /// that.
     pub(super) fn on_rma_done(
         &mut self,
         from: RemoteId,
@@ -276,7 +277,8 @@ impl<M: Memory> Protocol<M> {
         is_due
     }
 
-    /// What touches a window has been refused. False where there is none such.
+    /// A remote has refused a write, read or update. False where none with this name waits for
+    /// that.
     pub(super) fn on_refused(
         &mut self,
         from: RemoteId,

@@ -1,4 +1,4 @@
-//! What remotes do to our windows, and what they are answered.
+//! Service of remotes' access to our memory regions: the accesses and their replies.
 use super::completions::{Completion, CompletionKind, RmaEvent, RmaKind};
 use super::replies::ANSWER;
 use super::rma_target::Reading;

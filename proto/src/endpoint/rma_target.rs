@@ -1,9 +1,9 @@
-//! What is under way of a remote that touches our windows.
+//! The state of one remote's access to our memory regions.
 use crate::fault::Fault;
 use crate::units::RmaClaim;
 use alloc::collections::VecDeque;
 
-/// What is kept of a remote's touching our windows.
+/// The state of one remote's access to our memory regions.
 #[derive(Debug, Default)]
 pub(super) struct RmaTarget {
     /// Why the write that is coming in parts is refused.
@@ -22,7 +22,8 @@ pub(super) struct Reading {
 }
 
 impl RmaTarget {
-    /// Bytes of a write come, so many of it before them: why those are refused, if they are.
+    /// Begins with bytes of a write, behind `before` others of it. An error is the fault of an
+    /// earlier fragment.
     pub(super) fn begin_fragment(&mut self, before: u64) -> Result<(), Fault> {
         if before == 0 {
             self.refused = None;
@@ -53,7 +54,7 @@ impl RmaTarget {
         self.reads.front().copied()
     }
 
-    /// So many more of its bytes have gone.
+    /// Counts `count` more of its bytes as sent.
     pub(super) fn has_gone(&mut self, count: u64) {
         let Some(reading) = self.reads.front_mut() else { return };
         debug_assert!(count > 0, "each part has bytes");

@@ -30,7 +30,7 @@ pub struct OutgoingMessage<M> {
     pub delivered: bool,
 }
 
-/// What became of a message that was posted.
+/// The state of a message after it was posted.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
@@ -44,7 +44,8 @@ impl<M: Memory + Clone> Protocol<M> {
     /// Sends a message, to a remote that is connected at this lane.
     ///
     /// # Errors
-    /// What [`Transport::push`] says; [`Fault::NoMemory`] where as much is under way as may.
+    /// The error of [`Transport::push`]; [`Fault::NoMemory`] where no more operations may be
+    /// pending.
     // spec: ENV-3, ENV-4
     pub fn send<W: Transport<Memory = M>>(
         &mut self,
@@ -286,7 +287,7 @@ impl<M: Memory> Protocol<M> {
         is_due
     }
 
-    /// What was on its way to a remote will not arrive.
+    /// Completes all messages on their way to a remote with a fault.
     pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
         let Self { pending_sends, completions, streams, peers, .. } = self;
         peers.get_mut(to.index()).into_iter().for_each(super::peer::Peer::clear_sends);

@@ -1,5 +1,5 @@
-//! What is under way, by key: as a slab, but what goes is dropped where it lies, not moved out
-//! first, which for what is long and short-lived costs more than all the rest.
+//! A table of values by key, like a slab. It drops a value in place instead of moving it out first:
+//! for long values that live shortly, that move costs more than all the rest.
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
@@ -51,7 +51,7 @@ impl<T> Slots<T> {
         key
     }
 
-    /// Without values, and with room for so many.
+    /// An empty table with room for `count` values.
     pub(super) fn with_capacity(count: usize) -> Self {
         Self { slots: Vec::with_capacity(count), next: 0, len: 0 }
     }

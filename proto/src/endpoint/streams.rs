@@ -1,15 +1,15 @@
-//! What goes in parts, when there is room.
+//! Operations that go in fragments, as there is room.
 use super::remote_id::RemoteId;
 use alloc::collections::VecDeque;
 
-/// What goes in parts.
+/// An operation that goes in fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     /// The departing messages that a remote wants.
     Messages(RemoteId),
     /// A write.
     Write(usize),
-    /// What a remote reads.
+    /// The reads of a remote.
     Reads(RemoteId),
     /// A message that is read where its sender has it.
     Fetch(usize),

@@ -15,7 +15,7 @@ use crate::rma::{RMA_WORDS, RmaRecord};
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// What became of the record at the head of a lane.
+/// The result of [`Protocol::on_record`].
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
@@ -36,7 +36,7 @@ pub struct Head {
     pub len: usize,
 }
 
-/// What became of a short message that nobody waits for.
+/// The result of [`Protocol::on_short`].
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnShort {
@@ -49,9 +49,9 @@ pub enum OnShort {
 }
 
 impl<M: Memory> Protocol<M> {
-    /// A short message that nobody waits for has come: `take` takes it to memory, from an offset
-    /// on, so many bytes of it. What is taken most; [`Protocol::on_record`] does the same for any
-    /// record.
+    /// A short message has come whose sender needs no reply: the most frequent record. `take`
+    /// copies the given number of its bytes to the receive's memory, from the given offset on.
+    /// [`Protocol::on_record`] does this for any record.
     #[inline(always)]
     pub fn on_short(
         &mut self,
@@ -368,7 +368,7 @@ impl<L: Copy> Fragment<L> {
         }
     }
 
-    /// Takes them to memory: so many, from an offset on. There is room for these.
+    /// Copies `len` of them to memory, from an offset on. There is room for these.
     pub(super) fn take_to<W: Transport<Lane = L>>(
         &self,
         transport: &mut W,

@@ -22,7 +22,7 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    /// Into a receive, from so many bytes on, so many.
+    /// A transfer of `len` bytes into a receive, from `offset` on.
     pub(super) fn new(
         (receive, offset, len): (usize, u64, u64),
         origin: &Origin,
@@ -97,7 +97,7 @@ impl Transfer {
         self.remote_body.address.wrapping_add(self.got)
     }
 
-    /// So many bytes are here. Whether all are.
+    /// Counts `count` more bytes as received. True when all have come.
     pub(super) fn take(&mut self, count: u64) -> bool {
         debug_assert!(count <= self.left(), "no more comes than was asked for");
         self.got += count;
@@ -139,7 +139,7 @@ impl Transfers {
         transfer
     }
 
-    /// What was coming from a remote comes no more; each is told.
+    /// Ends all transfers from a remote, and reports each.
     pub(super) fn end(&mut self, from: RemoteId, tell: impl FnMut(Transfer)) {
         let affected = self.0.iter().filter(|(_, transfer)| transfer.origin.source == from);
         let keys: Vec<_> = affected.map(|(key, _)| key).collect();

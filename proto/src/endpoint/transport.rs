@@ -18,13 +18,13 @@ pub trait Memory: Default {
     /// All of them, where they lie in one range.
     fn whole(&self) -> Option<&[u8]>;
 
-    /// The longest piece that begins at an offset, of at most so many bytes; empty behind the end.
+    /// The longest piece that begins at an offset, of at most `max` bytes; empty behind the end.
     fn piece(&self, offset: usize, max: usize) -> &[u8];
 
-    /// The longest piece that begins at an offset, of at most so many bytes, to be written.
+    /// The longest piece that begins at an offset, of at most `max` bytes, to be written.
     fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8];
 
-    /// Copies bytes out, from an offset on. So many are there.
+    /// Copies bytes out, from an offset on. All of `into` is there.
     fn read(&self, offset: usize, into: &mut [u8]);
 
     /// Copies bytes in, from an offset on; what does not fit is left.
@@ -68,7 +68,7 @@ impl Memory for Vec<u8> {
 pub(super) enum FragmentPlace {
     /// In the ring, from this position on.
     Ring(u64),
-    /// In the record, behind so many words.
+    /// In the record, behind this many words.
     Lane(usize),
 }
 
@@ -114,17 +114,17 @@ pub trait Transport {
     /// Copies a piece into the ring to a remote: where it begins, if there is room.
     fn write_ring(&mut self, to: RemoteId, piece: &[u8]) -> Option<u64>;
 
-    /// Whether there can be a piece of so many bytes there in the ring from a remote.
+    /// Checks that a piece of `len` bytes can lie at this position in the ring from a remote.
     ///
     /// # Errors
     /// [`Malformed`] where there cannot, or there is no ring.
     fn check_ring(&mut self, of: RemoteId, at: u64, len: usize) -> Result<(), Malformed>;
 
-    /// Takes the piece of so many bytes there, which can be, from the ring from a remote: copies as
-    /// many of them as `into` has room for.
+    /// Takes a checked piece (position, length) from the ring from a remote. Copies as many of its
+    /// bytes as `into` has room for.
     fn take_ring(&mut self, of: RemoteId, piece: (u64, usize), into: &mut [u8]);
 
-    /// Copies bytes of the record that is at the head of a lane, behind so many words.
+    /// Copies bytes of the record at the head of a lane, behind `skip` words.
     fn copy(&self, lane: Self::Lane, skip: usize, into: &mut [u8]);
 
     /// Copies bytes of the record at the head of a lane, which lies in one line: a shorter way for
@@ -137,7 +137,7 @@ pub trait Transport {
     /// Where a remote may read this memory; 0 where nobody could.
     fn address_of(&mut self, lane: Self::Lane, memory: &Self::Memory) -> u64;
 
-    /// Chooses how a message of so many bytes comes that lies in its sender's memory.
+    /// Chooses the way of a message of `len` bytes that lies in its sender's memory.
     fn choose(&mut self, source: RemoteId, len: u64) -> Choice;
 
     /// A message that was chosen for, and timed, is here, or comes no more or not so.
@@ -152,25 +152,25 @@ pub trait Transport {
     /// Whether a claim may be worked on now.
     ///
     /// # Errors
-    /// What is wrong with the claim.
+    /// The fault of the claim.
     fn check_claim(&mut self, claim: &RmaClaim) -> Result<(), Fault>;
 
-    /// Copies bytes into a window, so many bytes behind the beginning of a claim.
+    /// Copies bytes into a memory region, `at` bytes behind the beginning of a claim.
     ///
     /// # Errors
-    /// What is wrong with the claim.
+    /// The fault of the claim.
     fn write_region(&mut self, claim: &RmaClaim, at: u64, bytes: &[u8]) -> Result<(), Fault>;
 
-    /// Copies bytes out of a window, so many bytes behind the beginning of a claim.
+    /// Copies bytes out of a memory region, `at` bytes behind the beginning of a claim.
     ///
     /// # Errors
-    /// What is wrong with the claim.
+    /// The fault of the claim.
     fn read_region(&mut self, claim: &RmaClaim, at: u64, into: &mut [u8]) -> Result<(), Fault>;
 
     /// Takes a piece, which can be, from the ring from a remote, and copies it into a window.
     ///
     /// # Errors
-    /// What is wrong with the claim; then the piece was not taken.
+    /// The fault of the claim; then the piece was not taken.
     fn ring_to_region(
         &mut self,
         of: RemoteId,
@@ -183,7 +183,7 @@ pub trait Transport {
     /// room.
     ///
     /// # Errors
-    /// What is wrong with the claim.
+    /// The fault of the claim.
     fn region_to_ring(
         &mut self,
         to: RemoteId,
@@ -196,7 +196,7 @@ pub trait Transport {
     /// touches any window.
     ///
     /// # Errors
-    /// What is wrong with the claim.
+    /// The fault of the claim.
     fn update_region<A: AsMut<[u8]> + Clone + PartialEq>(
         &mut self,
         claim: &RmaClaim,
@@ -208,7 +208,7 @@ pub trait Transport {
     /// leaves.
     fn hold_back(&mut self, to: RemoteId);
 
-    /// What held others back has left.
+    /// The long write has left: other operations may be posted again.
     fn let_through(&mut self, to: RemoteId);
 
     /// A remote has sent more than can be kept, and nothing more is taken of it. Whether it is the

@@ -39,7 +39,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of so many bytes, and of sources whose numbers are below `sources`; allocates.
+    /// A budget of `limit` bytes, for sources whose numbers are below `sources`. Allocates.
     pub fn new(limit: u64, sources: u32) -> Self {
         Self { limit, kept: 0, of: alloc::vec![0; sources as usize].into_boxed_slice() }
     }
@@ -64,7 +64,7 @@ impl Budget {
         self.of[source as usize]
     }
 
-    /// So many more bytes of a source are kept; how it stands.
+    /// Adds bytes that are kept of a source, and returns its share.
     #[inline]
     pub fn keep(&mut self, source: u32, bytes: u64) -> Share {
         self.kept = self.kept.saturating_add(bytes);
@@ -81,7 +81,7 @@ impl Budget {
         }
     }
 
-    /// So many bytes of a source that were kept are gone.
+    /// Subtracts bytes that were kept of a source.
     #[inline]
     pub fn give_back(&mut self, source: u32, bytes: u64) {
         let of = &mut self.of[source as usize];

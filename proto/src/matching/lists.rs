@@ -8,8 +8,8 @@
 //!               last               last               `prev` of the first one is the last one
 //! ```
 //!
-//! So the way to a key is as long as the number of keys in its bucket, however much has one key.
-//! What a slot holds, and so what equal keys are, only the owner knows: it is asked.
+//! So the way to a key is as long as the number of keys in its bucket, however many entries one key
+//! has. Only the owner of the lists knows the content of a slot and compares keys.
 //!
 //! A [`Ring`] is a plain list, from which a slot can be taken wherever it stands.
 use alloc::boxed::Box;
@@ -36,7 +36,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Empty lists of so many slots in at least so many buckets, and a further one; allocates.
+    /// Empty lists of `slots` slots in at least `buckets` buckets, and a further one. Allocates.
     pub(super) fn new(slots: u32, buckets: u32) -> Self {
         let count = (buckets as usize).next_power_of_two().max(2);
         Self {
@@ -46,9 +46,8 @@ impl Lists {
         }
     }
 
-    /// Makes room for so many slots, in at least so many buckets; allocates. The owner, which knows
-    /// what a slot holds, says the place of each key's oldest among so many buckets, and is told
-    /// with it which slots stand there now.
+    /// Makes room for `slots` slots, in at least `buckets` buckets. Allocates. The owner gives the
+    /// bucket of each key's oldest slot, and is told the slots that stand there now.
     // spec: MATCH-16
     pub(super) fn grow(
         &mut self,
@@ -154,7 +153,7 @@ impl Lists {
         self.nodes[knows as usize].prev = prev;
     }
 
-    /// What comes in the place of a key's oldest: the next one, or the bucket's next key.
+    /// The successor of a key's oldest slot: the next one of the key, or the bucket's next key.
     #[inline(always)]
     fn succeed(&mut self, slot: u32) -> u32 {
         let Node { next, prev, other } = self.nodes[slot as usize];
@@ -190,7 +189,7 @@ impl Ring {
         Self { links }
     }
 
-    /// Makes room for so many slots; allocates.
+    /// Makes room for `slots` slots. Allocates.
     pub(super) fn grow(&mut self, slots: u32) {
         let other_end = self.other_end();
         let Link { next, prev } = self.links[other_end as usize];

@@ -1,9 +1,9 @@
 //! Masks: what receives look at, and where a table has what looks alike to them.
 //!
-//! Programs use few different masks, but hardly ever the one that looks at everything: MPI
-//! libraries have every receive ignore the bits of the tag that are their own. So each mask is
-//! treated like an exact one, with lists by the part of source and tag that it looks at; a message
-//! is looked for under every mask that receives have, which are one to four (tuple space search).
+//! Programs use few different masks, but hardly ever the exact one: MPI libraries have every
+//! receive ignore the bits of the tag that are their own. So each mask is treated like an exact
+//! one, with lists by the part of source and tag that it compares. A message is searched for under
+//! every mask that receives have, which are one to four (tuple space search).
 use super::Pattern;
 use crate::limits::MASKS_MAX;
 
@@ -13,7 +13,7 @@ pub(super) const ODD: usize = MASKS_MAX;
 /// No source: of a receive any one, of a message an unknown one.
 const NOBODY: u32 = u32::MAX;
 
-/// What a message is recognised by.
+/// The part of a message that a mask compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Label {
     source: u32,

@@ -33,7 +33,7 @@ impl Messages {
         }
     }
 
-    /// Makes room for so many messages; allocates.
+    /// Makes room for `slots` messages. Allocates.
     // spec: MATCH-16
     pub(super) fn grow(&mut self, masks: &Masks, slots: u32) {
         self.table.grow(slots);
@@ -46,7 +46,7 @@ impl Messages {
         }
     }
 
-    /// What holds between two steps.
+    /// Asserts what holds between two steps.
     #[inline(always)]
     pub(super) fn check(&self) {
         debug_assert!(self.aside <= self.table.len(), "what is set aside is kept");
@@ -139,7 +139,7 @@ impl Messages {
         slots.find(|slot| mask.alike(label, self.label(*slot))).unwrap_or(NONE)
     }
 
-    /// What is in a slot that is taken.
+    /// The message in a slot that is taken.
     pub(super) fn get(&self, slot: u32) -> (MessageId, Message) {
         (MessageId(self.table.id(slot)), self.table.at(slot).message)
     }

@@ -43,7 +43,7 @@ use table::Id;
 /// Slots of the largest table that [`Matcher::check`] walks.
 const CHECKED_SLOTS: u32 = 2048;
 
-/// What a matcher holds before it has to grow.
+/// The room of a matcher before it has to grow.
 // spec: MATCH-16
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
@@ -55,7 +55,7 @@ pub struct Sizes {
     pub sources: u32,
 }
 
-/// What a receive accepts.
+/// The messages that a receive accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pattern {
     /// The sender, or any one, unknown ones among them.
@@ -85,10 +85,10 @@ impl Pattern {
     }
 }
 
-/// What a program posts to get a message, or several.
+/// A receive, for one message or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// What it accepts.
+    /// The messages that it accepts.
     pub pattern: Pattern,
     /// Bytes that its buffer has.
     pub capacity: u64,
@@ -96,7 +96,7 @@ pub struct Receive {
     pub handle: u64,
 }
 
-/// What comes from a sender.
+/// A message from a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The sender; `None` if it is unknown.
@@ -134,7 +134,7 @@ pub struct Place {
     pub released: bool,
 }
 
-/// What became of a receive.
+/// The result of posting a receive.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Post {
@@ -146,19 +146,19 @@ pub enum Post {
     Busy,
 }
 
-/// What became of a receive of many messages.
+/// The result of posting a multi-receive.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostMulti {
     /// It has taken what was there, and waits for more.
     Posted(ReceiveId),
-    /// What was there already has filled it.
+    /// Messages that had come before have filled it.
     Released,
     /// The table of receives is full; nothing has happened.
     Busy,
 }
 
-/// What became of a message.
+/// The result of the arrival of a message.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrive {
@@ -171,7 +171,7 @@ pub enum Arrive {
     Busy,
 }
 
-/// What goes with its source.
+/// An entry that is removed with its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removed {
     /// A receive from this source only; it ends with a fault.
@@ -216,7 +216,7 @@ impl Matcher {
         }
     }
 
-    /// What holds between two steps, whatever has come from whom.
+    /// Asserts what holds between two steps, whatever has come.
     #[inline(always)]
     fn check(&self) {
         self.receives.check();
@@ -231,8 +231,8 @@ impl Matcher {
         }
     }
 
-    /// Makes the tables as large as this, where they are not; allocates, as no other operation does
-    /// once there is a matcher. What waits stays, in its order and under its names.
+    /// Grows the tables to this size, where they are smaller. Allocates, as no other operation does
+    /// after construction. Waiting entries keep their order and their names.
     // spec: MATCH-16
     #[cold]
     pub fn grow(&mut self, receives: u32, messages: u32) {
@@ -271,9 +271,9 @@ impl Matcher {
         }
     }
 
-    /// Posts a receive of many messages, one behind the other in its buffer, until fewer than
-    /// `least` bytes are left, or none. What it takes of what is there already is said through
-    /// `taken`, in the order of arrival.
+    /// Posts a multi-receive: it takes messages, one behind the other, until fewer than `least`
+    /// bytes are left, or none. It reports each message that it takes now through `taken`, in the
+    /// order of arrival.
     // spec: MATCH-4, MATCH-10, MATCH-12
     pub fn post_multi(
         &mut self,
@@ -320,7 +320,7 @@ impl Matcher {
         }
     }
 
-    /// The oldest unexpected message that such a receive would take; it stays where it is.
+    /// The oldest unexpected message that a receive with this pattern would take. It stays.
     // spec: MATCH-6
     pub fn peek(&mut self, pattern: Pattern) -> Option<(MessageId, Message)> {
         let mask = self.mask(&pattern);
@@ -328,7 +328,7 @@ impl Matcher {
         Some(self.messages.get(slot))
     }
 
-    /// Sets an unexpected message aside for whoever has its name: no receive takes it, no peek
+    /// Sets an unexpected message aside for the holder of its name: no receive takes it, no peek
     /// finds it. False if it is gone, or set aside already.
     // spec: MATCH-7
     pub fn set_aside(&mut self, id: MessageId) -> bool {
@@ -415,8 +415,8 @@ impl Matcher {
         (mask, number)
     }
 
-    /// Gives a new mask a number: a free one, which takes a pass over the messages, or that of one
-    /// without receives while there are no messages, whose lists are all empty.
+    /// Gives a new mask a number. A free number takes a pass over the messages. While there are no
+    /// messages, the number of a mask without receives serves, whose lists are all empty.
     // spec: MATCH-17
     #[cold]
     fn add_mask(&mut self, mask: Mask) -> usize {

@@ -60,8 +60,9 @@ pub(super) struct Receives {
     /// The only receive there is stands here and in no list: what most programs post, they wait
     /// for. It is put into its list when the next one comes.
     lone: u32,
-    /// The oldest of those that look like the one that was posted last, if there are several and
-    /// all that stand in lists have one mask: the next message is likely to go there.
+    /// The oldest of the receives with the pattern of the one that was posted last. It is set if
+    /// there are several and all receives in lists have one mask. The next message is likely to go
+    /// there.
     recent: u32,
     /// How many in lists have each mask; at last, how many have none of the table's.
     counts: [u32; MASKS_MAX + 1],
@@ -75,7 +76,7 @@ impl Receives {
         Self { table, lists, lone: NONE, recent: NONE, counts: [0; MASKS_MAX + 1], used: 0 }
     }
 
-    /// Makes room for so many receives; allocates.
+    /// Makes room for `slots` receives. Allocates.
     // spec: MATCH-16
     pub(super) fn grow(&mut self, masks: &Masks, slots: u32) {
         self.table.grow(slots);
@@ -95,7 +96,7 @@ impl Receives {
         });
     }
 
-    /// What holds between two steps.
+    /// Asserts what holds between two steps.
     #[inline(always)]
     pub(super) fn check(&self) {
         let (lone, recent) = (self.lone, self.recent);
@@ -157,7 +158,7 @@ impl Receives {
         recent.number == number && mask.alike(label, recent.label)
     }
 
-    /// What [`Receives::list`] does with one that looks like the recent ones.
+    /// Does the work of [`Receives::list`] for a receive with the recent pattern.
     #[inline(always)]
     fn append_to_recent(&mut self, slot: u32) {
         let Posted { bucket, number, .. } = *self.table.at(self.recent);
@@ -284,7 +285,7 @@ impl Receives {
         self.table.remove(slot).handle
     }
 
-    /// A receive stands in no list any more. What it was can still be looked at.
+    /// Marks a receive that stands in no list any more. Its content can still be read.
     #[inline(always)]
     fn forget(&mut self, slot: u32) {
         if slot == self.lone {

@@ -39,7 +39,7 @@ impl<T: Copy + Default> Table<T> {
         Self { entries, free: slots.min(1), len: 0, serial: 0 }
     }
 
-    /// What holds between two steps.
+    /// Asserts what holds between two steps.
     #[inline(always)]
     fn check(&self) {
         debug_assert!(self.len <= self.slots(), "no more is taken than there is");
@@ -49,8 +49,7 @@ impl<T: Copy + Default> Table<T> {
         debug_assert!(self.serial >= u64::from(self.len), "each has a name of its own");
     }
 
-    /// Makes it one of so many slots; allocates. What is in those that are taken stays there under
-    /// its name.
+    /// Grows the table to `slots` slots. Allocates. Taken slots keep their content and their names.
     // spec: MATCH-15, MATCH-16
     pub(super) fn grow(&mut self, slots: u32) {
         let before = self.slots();
@@ -118,7 +117,7 @@ impl<T: Copy + Default> Table<T> {
         result
     }
 
-    /// What is in a slot that is taken.
+    /// The content of a slot that is taken.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
         &self.entries[slot as usize].value

@@ -2,7 +2,7 @@
 use ayre_proto::matching::{Budget, Share};
 use proptest::prelude::*;
 
-/// Messages of so many bytes that a source comes to have before nothing more of it can be kept.
+/// Sends messages of `bytes` bytes until no more of the source can be kept; returns how many came.
 fn flood(budget: &mut Budget, source: u32, bytes: u64) -> u64 {
     let mut count = 0;
     while budget.keep(source, bytes) != Share::Over {
@@ -49,7 +49,7 @@ fn without_a_budget_no_message_is_kept() {
 }
 
 proptest! {
-    /// What is free, and whose the rest is, is added up anew at each step.
+    /// The free part and the share of each source are added up anew at each step.
     // spec: MATCH-13
     #[test]
     fn the_share_of_a_source_follows_the_rule(

@@ -15,7 +15,7 @@ pub(crate) struct Waiting {
 /// Where a message went: handle of the receive, offset, bytes, whether it was the last.
 pub(crate) type Place = (u64, u64, u64, bool);
 
-/// What became of a receive or of a message.
+/// The result for a receive or a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome<T> {
     Matched(T),
@@ -77,7 +77,7 @@ impl Oracle {
         self.receives.push(Waiting { handle, pattern, offset: 0, left: capacity, least });
     }
 
-    /// What it takes, and whether it waits for more. None is Busy.
+    /// The messages that it takes, and whether it waits for more. None is Busy.
     pub(crate) fn post_multi(
         &mut self,
         receive: Receive,

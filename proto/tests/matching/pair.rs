@@ -13,7 +13,7 @@ pub(crate) const SOURCES: u32 = 4;
 pub(crate) const IGNORED: [u64; 7] =
     [0, 1 << 63, u64::MAX, 3, 1 << 33, 1 << 33 | 1 << 63, u64::MAX >> 1];
 
-/// What is done to both.
+/// A step that is done to both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Post(Pattern, u64),
@@ -32,7 +32,7 @@ pub(crate) enum Step {
     /// Of the n-th receive that waited, counted the same way.
     Cancel(usize),
     Remove(u32),
-    /// To so many receives and messages, where there are fewer.
+    /// To this many receives and messages, where there are fewer.
     Grow(u32, u32),
 }
 

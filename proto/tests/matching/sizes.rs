@@ -1,4 +1,4 @@
-//! What does not fit, and who is to blame.
+//! Sizes at their limits, and the sources that exceed them.
 use ayre_proto::limits::{RECEIVES_MAX, UNEXPECTED_MAX};
 use ayre_proto::matching::{Arrive, Matcher, Message, Pattern, Post, Receive, Sizes};
 

@@ -53,7 +53,7 @@ impl Address {
         (Self { host: host_number(), name: own.fingerprint().name(), reach: None }, own)
     }
 
-    /// The same as if there were no other endpoint on this host.
+    /// A new address and its key, as on a host without other endpoints.
     pub(super) fn apart(chance: &Chance) -> (Self, StaticKey) {
         let (address, own) = Self::new(chance);
         (address.without_neighbours(chance), own)
@@ -93,7 +93,7 @@ impl Address {
         }
     }
 
-    /// What tells the endpoint from all others; see [`super::RemoteNames`].
+    /// The name that tells the endpoint from all others; see [`super::RemoteNames`].
     pub fn name(&self) -> [u64; 2] {
         self.name
     }
@@ -115,7 +115,8 @@ impl Address {
         (own.key != other.key).then_some(LinkMismatch::Key)
     }
 
-    /// Whom to call over the network, by who has this key: at [`Address::reached_at`].
+    /// The callee of a call over the network, for a caller with this key: at
+    /// [`Address::reached_at`].
     pub(super) fn callee(&self, key: Option<&JobKey>) -> Option<Callee> {
         let Reach { fingerprint, is_plain, .. } = self.reach?;
         Some(Callee::new(fingerprint, key, is_plain))
@@ -133,7 +134,7 @@ impl Address {
         Self { reach: None, ..*self }
     }
 
-    /// What of [`Address::local`] differs from one endpoint to another.
+    /// The words of [`Address::local`] that differ from one endpoint to another.
     pub fn local_words(&self) -> [u64; 3] {
         [self.host, self.name[0], self.name[1]]
     }
@@ -191,7 +192,7 @@ impl Address {
         Self { host: self.host, name, reach: None }
     }
 
-    /// Of such an endpoint of another host, which one is not known.
+    /// The address of an unknown endpoint of another host that has called.
     pub(super) fn of_unknown(&self, name: Name) -> Self {
         Self { host: !self.host, name, reach: None }
     }

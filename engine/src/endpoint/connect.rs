@@ -1,9 +1,9 @@
 //! Connections that come about while the program goes on.
 //!
-//! Who wants to send calls; the other side answers when it makes progress. A call goes to the
-//! socket at which the remote listens if it is on this host. Where nobody listens, or memory cannot
-//! be shared with who does, a link is asked for. Where two call each other, the call of the greater
-//! name counts, and a link before a socket; which of two links counts, the links themselves settle.
+//! The sender calls; the other side answers when it makes progress. A call goes to the remote's
+//! socket if the remote is on this host. Where nobody listens, or memory cannot be shared, it opens
+//! a link. Where two call each other, the call of the greater name counts, and a link before a
+//! socket. The links themselves settle which of two links counts.
 use super::remotes::{Call, ConnectionParts, ConnectionState, Remote};
 use super::stall::REPORT_AFTER;
 use super::{Address, RawEndpoint, RemoteId, pollers};
@@ -31,15 +31,16 @@ impl RawEndpoint {
     /// The endpoint of an address, which may be this one's own. It is connected when it is first
     /// sent to.
     ///
-    /// An endpoint knows up to [`super::REMOTES_MAX`] others. Beyond these, a remote makes room of
-    /// which nothing is under way, kept or waited for: the one that has gone first, or where none
-    /// has gone, the one that was learned of first and never called. Its number is stale then: all
-    /// calls refuse it with [`Fault::ForeignHandle`], and this one gives it a new number.
+    /// An endpoint knows up to [`super::REMOTES_MAX`] others. Beyond these, it forgets a remote
+    /// without pending operations, kept messages and receives that wait for it. It forgets the one
+    /// that has gone first; where none has gone, the one that was learned of first and never
+    /// called. The number of a forgotten remote is stale: all calls refuse it with
+    /// [`Fault::ForeignHandle`], and this one gives the endpoint a new number.
     ///
     /// # Errors
-    /// [`SetupError::Exhausted`] where there is no such remote; [`SetupError::NoLink`] for an
-    /// endpoint that is not found on this host, where one of the two is not reached from others,
-    /// one has plain links and the other one has not, or their keys differ.
+    /// [`SetupError::Exhausted`] where there is no room for one more. [`SetupError::NoLink`] for an
+    /// endpoint that is not found on this host, where no link is possible: one of the two is not
+    /// reached from others, only one has plain links, or their keys differ.
     // spec: ENV-32, ENV-38, ENV-40
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         self.port.check_process()?;

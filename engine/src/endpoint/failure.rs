@@ -1,4 +1,4 @@
-//! What is told of remotes that have ended.
+//! Reports of remotes that have ended.
 use super::{RawEndpoint, RemoteId};
 use crate::error::{AddressAttempt, DisconnectReason, Fault};
 use crate::link::Unopened;
@@ -21,8 +21,8 @@ impl Unopened {
     }
 }
 
-/// Which remote of an endpoint has ended last, in words, and why: for those who are told the fault
-/// of an operation by a closure, in which the endpoint cannot be asked.
+/// The remote of an endpoint that has ended last, in words, and the reason. It serves closures that
+/// are told the fault of an operation and cannot ask the endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct LatestFailure(Arc<Mutex<Option<(String, DisconnectReason)>>>);
 

@@ -7,8 +7,8 @@ use crate::machine::memory::limit as usable_memory;
 /// The memory of an endpoint, where it was not chosen, is no less.
 const MEMORY_MIN: u64 = 128 << 20;
 
-/// The budget of an endpoint that may take so much memory, if that was chosen, or is one of so many
-/// that share what there is.
+/// The budget, in bytes, of an endpoint with this chosen memory, or else with an equal share of the
+/// usable memory.
 // spec: ENV-36
 fn budget(chosen: Option<u64>, usable: u64, ranks: u64) -> u64 {
     chosen.unwrap_or_else(|| (usable / ranks).max(MEMORY_MIN)) / 2
@@ -17,7 +17,7 @@ fn budget(chosen: Option<u64>, usable: u64, ranks: u64) -> u64 {
 /// The memory that an endpoint may take.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    /// What was chosen, and what there is.
+    /// The chosen memory and the usable memory, in bytes.
     chosen: Option<u64>,
     usable: u64,
     /// Ranks of this host, as the launcher says.
@@ -29,8 +29,8 @@ impl Allowance {
         Self { chosen, usable: usable_memory(), ranks: ranks_here() }
     }
 
-    /// Bytes that it may keep: a share of its host's memory, unless it was chosen, as far as is
-    /// known: so many others of this host are.
+    /// The budget in bytes, unless one was chosen: a share of this host's memory, beside this many
+    /// neighbours.
     // spec: ENV-36
     pub(super) fn beside(&self, neighbours: usize) -> u64 {
         debug_assert!(neighbours <= REMOTES_MAX, "each neighbour is a remote");

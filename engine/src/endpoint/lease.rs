@@ -1,10 +1,9 @@
 //! Serving remotes in the program's stead, by another thread of its process, while that is away.
 //!
-//! The program holds its endpoint by a lease, which its polls renew. Nobody looks whether it still
-//! does: the lease is a timer of the system, set anew before it runs out, so that a program that
-//! polls costs nobody a wake-up, and itself a call of the system in a millisecond. When it runs
-//! out, whoever waits for that has the endpoint to himself, by means of his own (the program may
-//! come back at any instruction), serves, and rests.
+//! The program holds its endpoint by a lease, which its polls renew. The lease is a timer of the
+//! system, set anew before it expires. So a program that polls wakes no other thread, and pays one
+//! system call in a millisecond. When the lease expires, the waiting thread locks the endpoint by
+//! its own means (the program may come back at any instruction), serves it, and rests.
 use super::{Completion, RawEndpoint};
 use crate::clock;
 use crate::error::SetupError;

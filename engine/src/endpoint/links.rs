@@ -1,16 +1,16 @@
 //! When an endpoint looks at its links with other hosts.
 use super::{Completion, RawEndpoint};
 
-/// Polls that find nothing between two looks at links, where something else came last: each look is
-/// a call of the system, for which what is of this host should not wait.
+/// Idle polls between two polls of links, where something else came last. Each poll of links is a
+/// system call, and messages of this host should not wait for it.
 const POLLS_PER_LOOK: u32 = 4;
 
 impl RawEndpoint {
     /// Looks at the links, if it is time to, and takes what that brings at once. Whether there was
     /// anything.
     ///
-    /// It is not time right after a poll that found something: many a program polls until nothing
-    /// is there before it answers, and the answer should not wait for a call of the system.
+    /// It is not time right after a poll that found something: many programs poll until nothing is
+    /// there before they answer, and the answer should not wait for a system call.
     // spec: ENV-5
     #[inline(never)]
     pub(super) fn look_at_links(&mut self, tell: &mut impl FnMut(Completion)) -> bool {

@@ -10,8 +10,8 @@ pub use memory_regions::{ExposeError, MEMORY_REGION_SPANS_MAX, MEMORY_REGIONS_MA
 
 /// Memory to be opened for remotes.
 ///
-/// Unlike that of a message, it may be read and written by others meanwhile, the program among
-/// them. Whoever made its spans has promised that they stay until the window is withdrawn.
+/// Unlike the memory of a message, others may read and write it meanwhile, the program among them.
+/// The maker of its spans has promised that they stay until the memory region is withdrawn.
 #[derive(Clone, Debug)]
 pub struct MemoryRegion {
     /// How remotes call it.
@@ -21,7 +21,7 @@ pub struct MemoryRegion {
     /// Up to [`MEMORY_REGION_SPANS_MAX`] ranges, one behind the other; may be read-only without
     /// [`Rights::WRITE`].
     pub memory: Vec<Span>,
-    /// What they may do: [`Rights::READ`] and [`Rights::WRITE`] are about windows.
+    /// The permitted accesses: [`Rights::READ`] and [`Rights::WRITE`] concern memory regions.
     pub rights: Rights,
 }
 
@@ -34,7 +34,7 @@ pub struct MemoryRegions {
     own: usize,
 }
 
-/// What is open in a set.
+/// The open memory regions of a set.
 type Table = memory_regions::MemoryRegions<Exposed>;
 
 impl Default for MemoryRegions {

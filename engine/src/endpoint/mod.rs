@@ -118,8 +118,9 @@ const POLLS_ALONE: u32 = 128;
 const POLLS_PER_PAUSE: u32 = 4;
 /// And before it sleeps instead, if no other endpoint of its process has found something.
 const POLLS_BEFORE_NAP: u32 = 1 << 14;
-/// Other connections that a poll looks at, and one of a crowd: where a processor is shared, a poll
-/// may be all that an endpoint does in its time, and to look at them all takes less than to yield.
+/// Other connections that a poll looks at, and the same when processors are scarce. There a poll
+/// may be all that an endpoint does in its time slice, and looking at all takes less time than a
+/// yield.
 const TURNS: usize = 8;
 const TURNS_WHEN_CROWDED: usize = 64;
 /// Records of one peer that are taken in a row.
@@ -133,7 +134,7 @@ const TAKEN_MAX: usize = 16;
 pub struct RawEndpoint {
     port: Port,
     address: Address,
-    /// What it takes besides addresses to call others of its job, and to be called.
+    /// The key that it shares with others of its job, to call and to be called.
     key: Option<JobKey>,
     protocol: Protocol<Spans>,
     allowance: Allowance,
@@ -159,7 +160,7 @@ impl RawEndpoint {
         Self::open_with(&EndpointOptions::of_variables()?.spin(spin))
     }
 
-    /// The same, as the options say.
+    /// Opens an endpoint with these options.
     ///
     /// # Errors
     /// [`SetupError::Os`] where the system refuses what a port takes, or this host does not have
@@ -196,7 +197,7 @@ impl RawEndpoint {
         )
     }
 
-    /// What has been refused or found wrong so far.
+    /// Counters of refused and malformed inputs.
     pub fn counters(&self) -> Counters {
         self.port.counters()
     }
@@ -225,21 +226,21 @@ impl RawEndpoint {
     /// Gets on with everything that is under way, and tells what has ended. Returns whether
     /// anything was done.
     ///
-    /// Where this host has more endpoints that know each other than processors, one whose polls
-    /// find nothing yields its processor, and after long sleeps for up to a quarter of a
-    /// millisecond, until something comes: what it waits for is to be done there. A program that
-    /// has work of its own between polls loses at most half of its time by that. One that waits for
-    /// other hosts, and has none, sleeps so where other programs compute on its processor.
+    /// Where this host has more endpoints that know each other than processors, an idle endpoint
+    /// yields its processor. After many idle polls it sleeps for up to 250 µs, or until something
+    /// comes. A program with work of its own between polls loses at most half of its time by that.
+    /// An endpoint that waits for other hosts, without other work, also sleeps so where other
+    /// programs compute on its processor.
     // spec: ENV-5
     #[inline(always)]
     pub fn progress(&mut self, tell: impl FnMut(Completion)) -> bool {
         !self.finds_nothing() && self.progress_on(tell)
     }
 
-    /// The beginning of [`RawEndpoint::progress`], for those who poll all the time: whether a call
-    /// of it would be over already. Nothing has come where something came last, nothing waits here,
-    /// and it is not the turn of anything else. Who is told so must not call it for this poll; who
-    /// is not calls [`RawEndpoint::progress_on`].
+    /// The first part of [`RawEndpoint::progress`], for programs that poll all the time. True if
+    /// the whole poll is done: nothing has come, nothing waits here, and no other connection has
+    /// its turn. After true the caller must not call [`RawEndpoint::progress`] for this poll; after
+    /// false it calls [`RawEndpoint::progress_on`].
     #[inline(always)]
     pub fn finds_nothing(&mut self) -> bool {
         let idle = self.polls.next_idle();
@@ -387,8 +388,8 @@ impl RawEndpoint {
         Some(connection.messages_in.has_come())
     }
 
-    /// Sends for all lines of the next message where something came last, if it is likely to have
-    /// several: they come as soon as the one that a poll looks at.
+    /// Prefetches all lines of the next message where something came last, if it is likely to have
+    /// several. They come as soon as the one that a poll looks at.
     #[inline(always)]
     fn prefetch_lines(&self) {
         if let Some(connection) = self.port.peers.at(self.polls.hot()) {
@@ -429,9 +430,9 @@ impl RawEndpoint {
         }
     }
 
-    /// What [`RawEndpoint::progress`] does only now and then, however much comes: hears who calls,
-    /// who has answered, and who has died. For those who know that a program polls seldom. What
-    /// ends by it is told by the next poll.
+    /// The part of [`RawEndpoint::progress`] that is done only now and then, however much comes:
+    /// callers, answers and deaths. A program that polls seldom calls it between polls. The next
+    /// poll reports the completions.
     // spec: ENV-14
     pub fn progress_control(&mut self) {
         if let Some(lease) = &self.lease {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct RemoteNames(Arc<Mutex<Vec<Known>>>);
 
-/// What stands at a place.
+/// The remote at a place.
 type Known = Option<(RemoteId, Name)>;
 
 impl Names for RemoteNames {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call may be unanswered so many times as long as a peer may be silent.
+/// The time limit of a call, in multiples of the silence limit of a peer.
 const SILENCES_PER_CALL: u32 = 4;
 
 /// How an endpoint is opened: by default, other hosts reach it.
@@ -44,7 +44,7 @@ pub(super) struct ReachOptions {
     /// Those of this host's that others may reach, unless given.
     pub(super) ips: Vec<IpAddr>,
     pub(super) is_plain: bool,
-    /// What callers have besides the address.
+    /// The key that callers need besides the address.
     key: Option<JobKey>,
     silence: Option<Duration>,
     pub(super) net: NetOptions,
@@ -67,9 +67,10 @@ impl EndpointOptions {
         }
     }
 
-    /// What the user's variables choose: `AYRE_NET` (which may be `none` here: other hosts do not
-    /// reach it), `AYRE_PORTS`, `AYRE_PROTECTION`, `AYRE_ETHERNET`, `AYRE_KEY`, `AYRE_CAPTURE`,
-    /// `AYRE_MEMORY`, `AYRE_SILENCE`, `AYRE_DEAD_AFTER` and `AYRE_FAULTS`.
+    /// Options from the user's variables: `AYRE_NET`, `AYRE_PORTS`, `AYRE_PROTECTION`,
+    /// `AYRE_ETHERNET`, `AYRE_KEY`, `AYRE_CAPTURE`, `AYRE_MEMORY`, `AYRE_SILENCE`,
+    /// `AYRE_DEAD_AFTER` and `AYRE_FAULTS`. `AYRE_NET` may be `none` here: other hosts do not reach
+    /// the endpoint then.
     ///
     /// # Errors
     /// [`SetupError::Environment`] where one is wrong.
@@ -78,9 +79,9 @@ impl EndpointOptions {
         Self::of_settings("", |_| None)
     }
 
-    /// The same, where some are named otherwise, too: `find` gives the value of one by its name
-    /// behind `AYRE_`, in lower case letters, and `prefix` stands before its whole name. What
-    /// it finds is stronger.
+    /// Options from the user's variables, some of which have other names. `find` gives the value of
+    /// a variable by its name behind `AYRE_`, in lower case letters; its value takes precedence.
+    /// `prefix` stands before the whole name.
     ///
     /// # Errors
     /// As [`EndpointOptions::of_variables`].
@@ -146,12 +147,11 @@ impl EndpointOptions {
         Self { tuning: Some(tuning), ..self }
     }
 
-    /// Bytes of the ring, in each direction, of connections that it accepts from its host, and of
-    /// those with other hosts, if the other end does not want a shorter one: a power of two from
-    /// 32 KiB to 16 MiB. By default they have from 1 to 4 MiB on this host, as its caches are; and
-    /// the first 16 to others 1 MiB, later ones 256 KiB. A ring takes memory as it is used, on this
-    /// host half as much as has gone through it, within a budget: a part of the memory that the
-    /// process may use.
+    /// Bytes of the ring in each direction, a power of two from 32 KiB to 16 MiB. It holds for
+    /// connections that the endpoint accepts from its host, and for those with other hosts if the
+    /// other end wants no shorter one. The default is 1 to 4 MiB on this host, by its caches; to
+    /// other hosts the first 16 have 1 MiB and later ones 256 KiB. A ring takes memory as it is
+    /// used, within a budget: a part of the memory that the process may use.
     // spec: LIM-4, ENV-42, OPEN-14
     pub fn ring(self, bytes: usize) -> Self {
         Self { ring: Some(bytes), ..self }
@@ -177,9 +177,9 @@ impl EndpointOptions {
         Self { reach: None, ..self }
     }
 
-    /// Other hosts reach it at this address of this host only, or at each of those that are given;
-    /// otherwise at all addresses of interfaces that are up, up to [`Address::IPS_MAX`]. A caller
-    /// tries them all, and takes the one that answers.
+    /// Other hosts reach it at this address of this host. Repeated calls add addresses. By default
+    /// it is reached at all addresses of interfaces that are up, up to [`Address::IPS_MAX`]. A
+    /// caller tries them all, and takes the one that answers.
     // spec: ENV-32
     pub fn at(self, ip: IpAddr) -> Self {
         self.with(|reach| reach.ips.push(ip))
@@ -191,9 +191,9 @@ impl EndpointOptions {
         self.with(|reach| reach.net = reach.net.clone().ports(range))
     }
 
-    /// Only endpoints with the same key, 64 hexadecimal digits, can open links with it: an address
-    /// alone is not enough, so whoever reads addresses on their way to others can neither call nor
-    /// pass for the endpoint. By default the key of `AYRE_KEY`, if there is one.
+    /// Only endpoints with this key, 64 hexadecimal digits, can open links with it. Without the
+    /// key, a reader of the address on its way can neither call nor pass for the endpoint. By
+    /// default it is the key of `AYRE_KEY`, if there is one.
     ///
     /// # Errors
     /// [`SetupError::Invalid`] where it is no such key.

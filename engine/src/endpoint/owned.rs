@@ -1,11 +1,11 @@
 //! Endpoints for programs that own their buffers, or lend them for the length of a call: all that
 //! they need is safe.
 //!
-//! Why the unsafe code here is sound: an operation uses its buffer until its completion. A buffer
-//! that was handed over stays in `Endpoint::lent`, which gives it back with the completion only;
-//! when an endpoint is dropped, the operations end first, because fields are dropped in order. A
-//! call that borrows a buffer returns behind the completion; if it unwinds before, the process
-//! aborts.
+//! The unsafe code here is sound because a buffer lives until the completion of its operation. A
+//! buffer that was handed over stays in `Endpoint::lent`, which gives it back with the completion
+//! only. When an endpoint is dropped, the operations end first, because fields are dropped in
+//! order. A call that borrows a buffer returns behind the completion; if it unwinds before, the
+//! process aborts.
 use super::raw::CompletionKind;
 use super::{Address, Completion, EndpointOptions, RawEndpoint, Received, RemoteId};
 use super::{OutgoingMessage, PostedReceive, Sent};
@@ -192,7 +192,7 @@ impl Endpoint {
         self.raw.reason(remote)
     }
 
-    /// What was refused or found wrong so far.
+    /// Counters of refused and malformed inputs.
     pub fn counters(&self) -> Counters {
         self.raw.counters()
     }

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) const PLACES_MAX: usize = 8;
 /// Bytes that they have together.
 pub(crate) const PLACES_BYTES: usize = 32;
-/// What a link-local address of IPv6 begins with: 64 bits, of which nothing needs to be told.
+/// The first 64 bits of each link-local address of IPv6, which are not written.
 const LOCAL: u64 = 0xfe80 << 48;
 
-/// What an IP address is told as.
+/// The form in which an IP address is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     None = 0,
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// What the two lowest bits say.
+    /// The kind in the two lowest bits.
     const fn of_bits(bits: u16) -> Self {
         match bits & 3 {
             1 => Self::Fourth,
@@ -63,7 +63,7 @@ impl Places {
         (Self::of(places.iter()) == places).then_some(places)
     }
 
-    /// What it has.
+    /// Its IP addresses, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = IpAddr> {
         let mut at = 0;
         (0..PLACES_MAX).map_while(move |index| {

@@ -1,8 +1,8 @@
-//! How many wait for the processors of this host, as far as an endpoint can know: other processes'
-//! endpoints that it knows, and the threads of this process that poll some.
+//! Users of this host's processors, as far as an endpoint knows them: endpoints of other processes,
+//! and threads of this process that poll endpoints.
 //!
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
-//! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
+//! an endpoint of this process is no neighbour: the thread that polls it is counted.
 use crate::machine::processors::Processors;
 use crate::peer::agreement::Name;
 use crate::sync::{AtomicU32, Ordering};
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 /// For how long a thread counts. In a crowd its polls are far between.
 const RECENTLY: Duration = Duration::from_millis(100);
 
-/// What the endpoints of a process know of each other.
+/// State that the endpoints of a process share.
 #[derive(Default)]
 struct Pollers {
     finds: HashMap<Name, Arc<AtomicU32>>,
     threads: Threads,
 }
 
-/// Who has polled, and when last.
+/// Threads that have polled, the time of their last poll, and their processors.
 #[derive(Default)]
 struct Threads(Vec<(ThreadId, Instant, Option<Processors>)>);
 

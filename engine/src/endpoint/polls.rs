@@ -63,7 +63,7 @@ impl Polls {
         self.idle.wrapping_sub(self.idle_before)
     }
 
-    /// How often polls look about: one of so many and one.
+    /// Sets the mask: one of `poll_mask` + 1 polls scans other connections.
     #[inline(always)]
     pub(super) fn set_poll_mask(&mut self, poll_mask: u32) {
         debug_assert!((poll_mask + 1).is_power_of_two(), "the bits are the lowest ones");
@@ -76,7 +76,7 @@ impl Polls {
         self.poll_mask = 0;
     }
 
-    /// The next connection of so many in turn.
+    /// The next connection in turn, of `count`.
     #[inline]
     pub(super) fn next_turn(&mut self, count: usize) -> usize {
         debug_assert!(count > 0, "there is one");

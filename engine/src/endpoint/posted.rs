@@ -32,7 +32,8 @@ impl RawEndpoint {
         Ok(posted?)
     }
 
-    /// The oldest message that such a receive would take, if one has come; it stays.
+    /// The oldest message that a receive with this source and tag would take, if one has come. It
+    /// stays.
     // spec: ENV-7
     pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Probed> {
         if source.is_some_and(|source| self.remotes.known(source).is_none()) {

@@ -11,9 +11,8 @@ use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::rma::RMA_WORDS;
 
-/// What the bytes of a kept message are before they are copied. Memory of zeros comes from
-/// `calloc`, which many a glibc serves without the thread's own cache: it takes several times as
-/// long.
+/// The bytes of a kept message before they are copied. Zeroed memory comes from `calloc`, which
+/// many versions of glibc serve without the thread's cache: that takes several times as long.
 const FILL: u8 = !0;
 
 impl RawEndpoint {
@@ -39,9 +38,8 @@ impl RawEndpoint {
         self.take_any(index, &mut tell)
     }
 
-    /// The record at the head, if it is a short message of one line, or of several, that a receive
-    /// waits for, or that can be kept: what is taken most. [`RawEndpoint::take_any`] does the same
-    /// for any record; none says that it has to.
+    /// Takes the record at the head if it is a short message that a receive waits for, or that can
+    /// be kept: the most frequent record. None where [`RawEndpoint::take_any`] has to take it.
     #[inline(always)]
     fn take_line<const SEVERAL: bool>(
         &mut self,

@@ -229,7 +229,7 @@ impl Remotes {
         true
     }
 
-    /// What is counted is no more than there is.
+    /// Asserts that the counts agree with the entries.
     fn check(&self) {
         debug_assert!(self.calls <= self.known.len(), "each is a remote");
         debug_assert_eq!(self.known.len(), self.by_name.len(), "each has its name");

@@ -8,7 +8,7 @@ use ayre_proto::rma::Calculation;
 use ayre_proto::units::PeerId;
 
 impl RawEndpoint {
-    /// Numbers of the longest update of such a kind.
+    /// Numbers of the longest update with this operation and type.
     pub const fn update_max(op: Combine, number: Number) -> usize {
         Calculation::count_max(op, number)
     }
@@ -22,7 +22,7 @@ impl RawEndpoint {
     /// [`CompletionKind::Written`](super::raw::CompletionKind::Written), when the target has done
     /// it or refused; what is returned says whether its memory is needed until then.
     ///
-    /// What is posted to one endpoint, messages included, is done in the order of posting.
+    /// Operations on one endpoint, messages included, are done in the order of posting.
     ///
     /// # Errors
     /// As [`RawEndpoint::send`]; [`Fault::TooLong`](crate::Fault::TooLong) for one that is to be

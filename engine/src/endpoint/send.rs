@@ -17,12 +17,12 @@ impl RawEndpoint {
     /// Sends a message. Messages to one endpoint arrive in the order in which they were sent.
     ///
     /// # Errors
-    /// [`PostError::Busy`], and nothing has happened, where there is no room now, or the endpoint
-    /// has yet to answer our call; the same call may succeed after progress.
-    /// [`Fault::PeerDead`](crate::Fault::PeerDead) where the endpoint has gone;
-    /// [`Fault::ForeignHandle`](crate::Fault::ForeignHandle) for one that is not known;
-    /// [`Fault::NoMemory`](crate::Fault::NoMemory) where this endpoint has no memory for one more
-    /// operation, or the other one for what was sent.
+    /// [`PostError::Busy`], without effect, where there is no room now, or the endpoint has yet to
+    /// answer our call; the call may succeed after progress.
+    /// [`Fault::PeerDead`](crate::Fault::PeerDead) where the endpoint has gone.
+    /// [`Fault::ForeignHandle`](crate::Fault::ForeignHandle) for an unknown endpoint.
+    /// [`Fault::NoMemory`](crate::Fault::NoMemory) where one of the two endpoints has no memory
+    /// left for it.
     // spec: ENV-3, ENV-4, ENV-39
     #[inline]
     pub fn send(&mut self, to: RemoteId, message: &OutgoingMessage) -> Result<Sent, PostError> {
@@ -33,9 +33,9 @@ impl RawEndpoint {
         self.send_any(to, message)
     }
 
-    /// Sends a message with this tag and immediate data that need not be delivered, if it is one
-    /// that goes short, of one span, and to an endpoint that is connected: what is sent most.
-    /// [`RawEndpoint::send`] does the same for any message.
+    /// Sends a short message of one span that need not be acknowledged, to a connected endpoint:
+    /// the most frequent case. None where the message is another one, which [`RawEndpoint::send`]
+    /// takes.
     ///
     /// # Errors
     /// As [`RawEndpoint::send`].

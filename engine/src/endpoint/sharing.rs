@@ -1,5 +1,5 @@
-//! Who else wants this host's processors, as far as an endpoint can know, and whether its program
-//! lets them run.
+//! Other users of this host's processors, as far as an endpoint knows them, and yields of the
+//! program itself.
 use super::{POLLS_PER_PAUSE, REMOTES_MAX, pollers};
 use crate::machine::host::online as host_processors;
 use crate::machine::processors::{self, Processors};
@@ -17,8 +17,8 @@ const WAITING: Duration = Duration::from_micros(50);
 /// Polls that find nothing between two looks whether the program still yields itself.
 const POLLS_PER_LOOK: u32 = 8 * POLLS_PER_PAUSE;
 
-/// Whether the program lets others run between its polls, as MPI libraries do that know of a crowd:
-/// a yield of ours on top of each would be a round in which nobody looks.
+/// Whether the program yields between its polls, as MPI libraries do that know of scarce
+/// processors. A yield of ours on top of each would be a round without a poll.
 #[derive(Debug, Default)]
 struct Yields {
     /// How often the thread had left its processor, and polls had found nothing, at the last look.
@@ -29,7 +29,7 @@ struct Yields {
 }
 
 impl Yields {
-    /// Whether they are made by the program, when so many polls have found nothing.
+    /// Whether the program makes them, after `idle` idle polls.
     fn are_made(&mut self, idle: u32, switches: impl FnOnce() -> u64) -> bool {
         if self.are_made && !idle.is_multiple_of(POLLS_PER_LOOK) {
             return true;
@@ -63,7 +63,7 @@ impl Waits {
     }
 }
 
-/// Who shares which processors with this endpoint, of those of whom that is known.
+/// The known processes that share processors with this endpoint.
 #[derive(Debug)]
 struct Sharers {
     /// Connected neighbours that have told, and all their processors.
@@ -151,7 +151,7 @@ impl Sharing {
             || self.sharers.peers + self.pollers > self.sharers.room
     }
 
-    /// So many neighbours are known. Whether that is news.
+    /// Sets the number of known neighbours. True if it has changed.
     pub(super) fn set_neighbours(&mut self, count: usize) -> bool {
         debug_assert!(count <= REMOTES_MAX, "each neighbour is a remote");
         std::mem::replace(&mut self.neighbours, count) != count
@@ -189,7 +189,7 @@ impl Sharing {
         self.place.have_others_found()
     }
 
-    /// Whether the program yields between its polls, when so many have found nothing.
+    /// Whether the program yields between its polls, after `idle` idle polls.
     pub(super) fn yields_itself(&mut self, idle: u32, switches: impl FnOnce() -> u64) -> bool {
         self.yields.are_made(idle, switches)
     }
@@ -219,8 +219,8 @@ impl Sharing {
 mod tests {
     use super::*;
 
-    /// What a thread has left its processor at so many pauses, by turns of the endpoint's and the
-    /// program's; how often the endpoint has yielded, and looked.
+    /// The endpoint's yields, and its looks at the counter, in `count` pauses, while the program
+    /// yields `of_program` times in each.
     fn pauses(count: u32, of_program: u64) -> (u32, u32) {
         let (mut yields, mut left, mut looks, mut own) = (Yields::default(), 1 << 40, 0, 0);
         for pause in 1..=count {

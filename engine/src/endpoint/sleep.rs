@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// Longest sleep of a poll.
 const NAP: Duration = Duration::from_micros(250);
-/// Polls that find nothing between two at which one lets others run that knows of nobody who would:
-/// each has looked at a link, which takes longer than to yield, and together the time of some
+/// Idle polls between two yields of an endpoint with links that knows of no other user of its
+/// processor. Each poll of links takes longer than a yield, and together they take the time of some
 /// messages.
 const POLLS_PER_LINKED_YIELD: u32 = 16;
 impl RawEndpoint {
@@ -19,10 +19,10 @@ impl RawEndpoint {
         self.port.sleep.as_fd()
     }
 
-    /// Says that the program is about to sleep, so that whoever sends rings. False where something
-    /// has come already, or is to be done: then it must not sleep. It ends with the next
-    /// [`RawEndpoint::wake`]. What is posted meanwhile rings, too, where more is to be done for it
-    /// or its end to be told.
+    /// Announces that the program is about to sleep, so that senders ring the bell. False where
+    /// something has come already, or is to be done: then it must not sleep. The rest ends with the
+    /// next [`RawEndpoint::wake`]. Operations that are posted meanwhile ring, too, if they need
+    /// progress or have completed.
     // spec: ENV-9
     pub fn rest(&mut self, mut tell: impl FnMut(Completion)) -> bool {
         !self.protocol.waits_for_room() && self.announce_sleep(&mut tell)
@@ -79,7 +79,7 @@ impl RawEndpoint {
         }
     }
 
-    /// Lets others run, if there are more of us than processors. What comes wakes this one.
+    /// Yields or sleeps if there are more pollers than processors. An arrival ends the sleep.
     // spec: ENV-9
     #[cold]
     pub(super) fn yield_processor(&mut self) {
@@ -101,8 +101,8 @@ impl RawEndpoint {
     }
 
     /// Yields. A yield to a program that computes gives away a whole time slice, and polls use up
-    /// our own, so that a datagram waits for the next one. After such a yield a program that waits
-    /// naps for a while instead: a datagram wakes it, and the scheduler runs it at once.
+    /// our own, so that a datagram waits for the next one. After a yield like that, a waiting
+    /// program naps for a while instead: a datagram wakes it, and the scheduler runs it at once.
     // spec: ENV-5
     fn yield_at_links(&mut self) {
         match self.port.yield_in_turn() {
@@ -117,8 +117,8 @@ impl RawEndpoint {
         }
     }
 
-    /// A program that polls may do so between steps of its own, and cannot be told from one that
-    /// waits: naps keep it from them for half of its time at the most.
+    /// Whether a nap is allowed. A program that polls between steps of its own cannot be told from
+    /// one that waits, so naps take at most half of its time.
     // spec: ENV-5
     fn may_nap(&mut self) -> bool {
         self.polls.empty() >= super::POLLS_BEFORE_NAP

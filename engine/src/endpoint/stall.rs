@@ -2,8 +2,8 @@
 //! Nothing else happens, as nobody but they can end it.
 use std::time::{Duration, Instant};
 
-/// For so long nothing is said of one that takes nothing, or does not answer; and so long a call is
-/// tried again that is closed each time without a word.
+/// The time after which the log reports a remote that takes nothing or does not answer. A call that
+/// is closed without a word is tried again for this time.
 // spec: ENV-38
 pub(super) const REPORT_AFTER: Duration = Duration::from_secs(15);
 
@@ -20,7 +20,8 @@ struct Since {
 }
 
 impl Stall {
-    /// There is still no room, and so many lines were taken. Whether that is to be told.
+    /// Notes that there is still no room, and the count of taken lines. True if that is to be
+    /// reported.
     pub(super) fn look(&mut self, taken: u32, now: Instant) -> bool {
         let stall = match &mut self.0 {
             Some(stall) if stall.taken == taken => stall,

@@ -1,5 +1,5 @@
-//! What the protocol of an endpoint works with: lanes of the port, rings of remotes, windows, and
-//! memory of other processes.
+//! The transport of an endpoint's protocol: lanes of the port, rings of remotes, memory regions,
+//! and memory of other processes.
 use super::RemoteId;
 use super::address::Address;
 use super::memory_regions::MemoryRegions;

@@ -34,7 +34,7 @@ pub(in crate::endpoint) enum Call {
     Link(BegunLink),
 }
 
-/// What a connection with a remote consists of, besides its lanes.
+/// The parts of a connection with a remote, besides its lanes.
 #[derive(Debug)]
 pub(in crate::endpoint) struct ConnectionParts {
     pub(in crate::endpoint) ring_out: Option<RingSender>,
@@ -72,7 +72,7 @@ pub(in crate::endpoint) struct Remote {
     stall: Stall,
     /// One of the two has no memory for what the other one has sent: which.
     shut_out: Option<DisconnectReason>,
-    /// Whose memory it is that messages wait in for their receives; none before the first of them.
+    /// The process whose memory holds messages that wait for their receives; none before the first.
     process: Option<Option<Process>>,
     /// The processors that a neighbour may run on, as it was when it was connected.
     processors: Option<Box<Processors>>,
@@ -165,7 +165,7 @@ impl Remote {
         self.open = None;
     }
 
-    /// What held others back has left.
+    /// The long write has left: other operations may be posted again.
     pub(in crate::endpoint) fn let_through(&mut self) {
         debug_assert!(self.open.is_none() && self.peer.is_some(), "it was held back");
         self.open = Some(self.id).filter(|_| self.shut_out.is_none());

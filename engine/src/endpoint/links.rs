@@ -9,7 +9,7 @@ impl RawEndpoint {
     /// Looks at the links, if it is time to, and takes what that brings at once. Whether there was
     /// anything.
     ///
-    /// It is not time right after a poll that found something: many programs poll until nothing is
+    /// It is not time right after a poll that found something. Many programs poll until nothing is
     /// there before they answer, and the answer should not wait for a system call.
     // spec: ENV-5
     #[inline(never)]

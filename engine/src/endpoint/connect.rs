@@ -38,9 +38,9 @@ impl RawEndpoint {
     /// [`Fault::ForeignHandle`], and this one gives the endpoint a new number.
     ///
     /// # Errors
-    /// [`SetupError::Exhausted`] where there is no room for one more. [`SetupError::NoLink`] where the
-    /// endpoint is not on this host and a link is impossible: other hosts do not reach one of the
-    /// two, only one has plain links, or their keys differ.
+    /// [`SetupError::Exhausted`] where there is no room for one more. [`SetupError::NoLink`] where
+    /// the endpoint is not on this host and a link is impossible. The cause is its
+    /// [`LinkMismatch`](crate::error::LinkMismatch).
     // spec: ENV-32, ENV-38, ENV-40
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         self.port.check_process()?;

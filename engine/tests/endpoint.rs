@@ -526,7 +526,7 @@ fn a_kernel_read_needs_no_progress_of_the_sender() {
     }
 }
 
-/// Sends so many messages, of which the receives wait: which of them have gone at once.
+/// Sends `count` messages whose receives wait. Returns for each whether it has gone at once.
 fn gone(sides: &mut [Side; 2], len: usize, count: usize) -> Vec<bool> {
     let (mut from, mut into) = (pattern(len, 1), vec![0; len]);
     let sent = (0..count).map(|_| {
@@ -567,7 +567,8 @@ fn a_message_read_by_the_kernel_sends_rts() {
     assert_eq!(gone(&mut sides, 65_536, 200), vec![false; 200]);
 }
 
-/// Who forgets its peer may use the memory for other things: none of that is taken for a message.
+/// A sender that forgets its peer may reuse the memory; none of the new content is taken for a
+/// message.
 // spec: INJ-6, ENV-8
 #[test]
 fn memory_of_a_departed_sender_is_not_taken_for_a_message() {

@@ -1,5 +1,5 @@
-//! An endpoint that knows of more processes than there are processors, and what it does to whoever
-//! polls it.
+//! Endpoints that know more processes than there are processors: their yields, and the cost for the
+//! threads that poll them.
 mod common;
 
 use ayre::endpoint::Address;

@@ -142,7 +142,7 @@ fn records_out_of_turn_end_the_connection() {
     });
 }
 
-/// What cannot be read where it is said to lie is asked for like anything else.
+/// A message that cannot be read at its stated address is fetched with a CTS instead.
 // spec: INJ-6, ENV-18
 #[test]
 fn messages_that_lie_nowhere() {

@@ -326,7 +326,7 @@ fn malformed_rma_records_end_the_connection() {
     });
 }
 
-/// What the liar has been answered behind what it had heard before: the names and codes.
+/// The next refusals to the liar, from the reply numbered `first` on: names and codes.
 fn refusals(it: &mut Touches, first: u64, count: u64) -> Vec<[u64; 2]> {
     let Touches { scene: Scene { victim, ends, liar, .. }, .. } = it;
     let heard = |line| liar.heard(first + line);

@@ -1,6 +1,5 @@
-//! A process that is killed at whatever instruction it is, while everything is under way between
-//! four of them: the others are told, what they have with each other goes on unharmed, and nothing
-//! of it stays.
+//! A process is killed at any instruction, while operations of all kinds are pending between four.
+//! The others are told, their own operations go on unharmed, and no resource stays behind.
 mod common;
 
 use ayre::collective::{Combine, Number};
@@ -26,7 +25,7 @@ const PLAIN: usize = 100;
 /// Operations that have ended with each other one before the kill, and again after it.
 const ENOUGH: u64 = 60;
 
-/// What a process does with another one, again and again.
+/// An operation that a process repeats with another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Send,
@@ -293,8 +292,8 @@ fn one_round(ranks: &mut Vec<Process>, seed: u64) {
     assert!(!has_file());
 }
 
-/// Whether there is a file by name that an endpoint may have made. What `ayre run` makes beside
-/// this test is a directory.
+/// Whether there is a file by name that an endpoint may have made. `ayre run` makes a directory
+/// beside this test, which does not count.
 fn has_file() -> bool {
     let entries = fs::read_dir("/dev/shm").expect("files").flatten();
     let mut files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));

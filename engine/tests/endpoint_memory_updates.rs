@@ -29,7 +29,7 @@ struct Asked {
     result: Vec<u8>,
 }
 
-/// An update of so many numbers, with some operands, in several spans or in one.
+/// An update of `count` numbers, with some operands, in several spans or in one.
 fn asked((op, number): (Combine, Number), count: usize, seed: usize) -> Asked {
     let len = number.size() * count;
     let operand = if op.has_operand() { pattern(len, seed + 1) } else { Vec::new() };

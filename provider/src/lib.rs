@@ -1,9 +1,9 @@
 //! Ayre as a provider of libfabric: the library `libayre-fi.so`, which any libfabric from 1.17 on
 //! loads and offers to its programs under the name `ayre`.
 //!
-//! A skin without protocol. What moves data is the engine's; here are the objects that libfabric
-//! has programs open around that, and the calls on them. Its folders are its layers, from the
-//! bottom to the top; each imports only from those before it:
+//! A skin without protocol. The engine moves the data; here are the objects and calls of libfabric
+//! around it. Its folders are its layers, from the bottom to the top; each imports only from those
+//! before it:
 //!
 //! | folder | what is in it |
 //! |---|---|

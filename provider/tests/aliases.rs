@@ -94,7 +94,8 @@ impl Scene {
         })
     }
 
-    /// What the call needs besides, of which nothing is told: a message, or a receive.
+    /// Posts the operation that the call needs at the other end, without a report: a message, or a
+    /// receive.
     fn other_half(&mut self, how: &str) {
         let base = self.end.ep;
         let half = match how {
@@ -109,7 +110,7 @@ impl Scene {
         assert_eq!(self.call(base, half, 0), 0);
     }
 
-    /// Whose end is told next. Of data that came to memory here the endpoint is told, too.
+    /// The context of the next completion. Completions of remote writes to memory here are skipped.
     fn told(&self) -> usize {
         loop {
             let (told, _) = next(&self.end, &[]);

@@ -22,7 +22,7 @@ struct Scene {
     mr: *mut FidMr,
 }
 
-/// What the provider has written.
+/// The value that the provider has written.
 fn there(result: &[u64; 1]) -> u64 {
     std::hint::black_box(result)[0]
 }
@@ -200,7 +200,7 @@ fn every_atomic_call_changes_the_target_memory() {
     }
 }
 
-/// What libfabric's numbers mean: each makes of 12, and of 12 and 10, what its name says.
+/// Each of libfabric's operations computes its named result from 12, or from 12 and 10.
 #[test]
 fn each_atomic_operation_computes_its_named_result() {
     let mut scene = Scene::both(vec![0, 0]);
@@ -311,7 +311,7 @@ fn each_datatype_has_its_named_representation() {
     scene.close();
 }
 
-/// Whether there is such a kind: of a family (changing, fetching, comparing).
+/// Whether there is this kind of atomic, of a family (changing, fetching, comparing).
 fn is_there(family: usize, datatype: u32, op: u32) -> bool {
     let (is_integer, is_complex) = (datatype <= UINT64, datatype >= FLOAT_COMPLEX);
     let of_family = match family {

@@ -1,4 +1,4 @@
-//! What programs are told: by `fi_info`, and by `fi_getinfo` in several versions.
+//! The answers of `fi_info`, and of `fi_getinfo` in several versions.
 
 mod common;
 

@@ -19,7 +19,7 @@ use std::ptr::{null, null_mut};
 /// Of the three ranks, the one that is killed.
 const VICTIM: u64 = 2;
 
-/// What the test says to its ranks.
+/// A command of the test to its ranks.
 const GO_ON: u64 = 1;
 
 fn send(end: &End, bytes: &[u8], to: u64, context: usize) {
@@ -110,8 +110,8 @@ fn has_socket(name: &[u64; 8]) -> bool {
     sockets.contains(&format!("@ayre-{:016x}{:016x}", name[2], name[3]))
 }
 
-/// Whether there is a file by name that a rank may have made. What `ayre run` makes beside this
-/// test is a directory.
+/// Whether there is a file by name that a rank may have made. `ayre run` makes a directory beside
+/// this test, which does not count.
 fn has_file() -> bool {
     let entries = fs::read_dir("/dev/shm").unwrap().flatten();
     let mut files = entries.filter(|entry| entry.file_type().unwrap().is_file());

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// What one set of headers says.
+/// The figures of one set of headers.
 struct Figures {
     version: u32,
     lines: BTreeSet<String>,
@@ -73,7 +73,7 @@ fn check(figures: &Figures, whose: &str) {
     println!("{whose} headers of {major}.{minor}: {} figures agree", ours.len());
 }
 
-/// What headers of a version should say.
+/// The expected figures of a version's headers.
 fn expected(version: u32) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for layout in layouts() {

@@ -8,7 +8,7 @@ use common::ends::*;
 use common::*;
 use std::ptr::null_mut;
 
-/// What `f` returns in a forked child, which then exits as programs do, through all handlers.
+/// The result of `f` in a forked child, which then exits as programs do, through all handlers.
 fn in_child(f: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child makes no other thread's lock its business: it calls `f` and exits.
     let child = unsafe { libc::fork() };
@@ -40,8 +40,8 @@ fn own_ends_work() -> bool {
     posted == 0 && sent == 0 && came
 }
 
-/// A child has nothing that is its parent's: it may use and close everything, and nothing changes.
-/// What it opens itself, works.
+/// A child has no objects of its parent: it may use and close them all, and nothing changes.
+/// Objects that it opens itself work.
 // spec: LIFE-35
 #[test]
 fn a_forked_child_leaves_everything_as_it_is_and_has_a_library_of_its_own() {

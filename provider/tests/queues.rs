@@ -62,7 +62,7 @@ fn a_signal_wakes_a_blocked_read() {
     assert_eq!(close(cq), 0);
 }
 
-/// What this thread has used of the processor.
+/// The processor time that this thread has used.
 fn used() -> Duration {
     let mut usage: libc::rusage = blank();
     // SAFETY: there is a place for the answer.

@@ -478,7 +478,7 @@ fn an_endpoint_without_queues_works_on_memory() {
     assert_eq!((close(mr), close(ep), close(counter), close(av)), (0, 0, 0, 0));
 }
 
-/// What was written before a message is there when the message is, however long either is.
+/// Earlier writes are there when a message is, however long either is.
 #[test]
 fn messages_arrive_after_earlier_writes() {
     let mut scene = Scene::new(Wishes::remote(), 100_000);

@@ -20,7 +20,7 @@ fn catch_signals() {
     }
 }
 
-/// What a call returns that would never return but for the signals that its thread gets.
+/// The return value of a call that only signals to its thread interrupt.
 fn interrupted(call: impl FnOnce() -> isize + Send) -> isize {
     thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();

@@ -1,6 +1,6 @@
-//! Threads that share everything, as `FI_THREAD_SAFE` lets them: they send, read queues, cancel,
-//! insert and remove addresses, open and close endpoints, all at a time. What arrives is exactly
-//! what was sent, once.
+//! Threads that share everything, as `FI_THREAD_SAFE` lets them. They send, read queues, cancel,
+//! insert and remove addresses, open and close endpoints, all at a time. Each message arrives
+//! exactly once, as it was sent.
 
 mod common;
 
@@ -58,7 +58,7 @@ fn fill(bytes: &mut [u8], seed: u64) {
     }
 }
 
-/// What an operation's context points to.
+/// The operation that a context points to.
 struct Posted {
     bytes: Vec<u8>,
     what: What,
@@ -75,7 +75,7 @@ enum What {
     Never,
 }
 
-/// What has ended so far.
+/// Counts of completions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
     begun: u64,
@@ -85,7 +85,7 @@ struct Counts {
     is_failed: bool,
 }
 
-/// What all threads share.
+/// The objects that all threads share.
 struct Stage<'a> {
     opened: &'a Opened,
     ends: Vec<End>,
@@ -301,7 +301,7 @@ impl Stage<'_> {
     }
 }
 
-/// Everybody does everything with so many endpoints of a domain.
+/// All threads do all operations with this many endpoints of a domain.
 fn stress(endpoints: usize, data_progress: u32) {
     let wishes = Wishes { data_progress, ..Wishes::default() };
     let opened = wishes.opened();
@@ -433,8 +433,8 @@ struct Lent<'a>(&'a End);
 // SAFETY: its domain was opened with FI_THREAD_SAFE.
 unsafe impl Send for Lent<'_> {}
 
-/// Memory of a domain may be called by offsets here and by addresses there: whoever
-/// counts there counts alike.
+/// Peers may address memory of a domain by offsets or by virtual addresses. Atomics in both forms
+/// count up one number together.
 #[test]
 fn a_number_with_two_names_is_one_number() {
     let by_offset = Wishes::remote();

@@ -1,5 +1,5 @@
-//! Automatic progress: data move while the program does not call. What peers do to its memory they
-//! do then, too, where it has not asked for that.
+//! Automatic progress: data move while the program does not call. Peers' access to its memory goes
+//! on then even where the program has not asked for that.
 
 mod common;
 
@@ -212,7 +212,7 @@ fn blocked_readers_are_woken_and_polling_readers_are_served() {
     far.close();
 }
 
-/// What a program does that ends without closing anything.
+/// Set for a program that ends without closing anything.
 const LEAVES: &str = "AYRE_TEST_LEAVES";
 
 #[test]
@@ -284,7 +284,7 @@ fn a_program_of_its_own() {
     unsafe { libc::exit(4) };
 }
 
-/// What peers work on.
+/// The key of the memory that peers access.
 const KEY: u64 = 0x4b45_5900;
 
 const DATA: u64 = 0xda7a;
@@ -443,7 +443,8 @@ fn time_of_this_thread() -> [u64; 2] {
     [(); 2].map(|()| numbers.next().unwrap())
 }
 
-/// Polls for so many milliseconds of its own. For how many it was kept from that meanwhile.
+/// Polls for this many milliseconds of processor time. Returns the milliseconds that others took
+/// meanwhile.
 fn poll_for(end: &End, milliseconds: u64) -> u64 {
     let [start, before] = time_of_this_thread();
     loop {

@@ -18,7 +18,7 @@ fn code(code: i32) -> isize {
     -(code as isize)
 }
 
-/// What is wrong with the memory that a call is given, and what it says to that.
+/// A fault in the memory of a call, and the expected code.
 struct Memory {
     start: *mut c_void,
     len: usize,
@@ -70,7 +70,7 @@ fn memory_that_cannot_be_is_refused_by_every_call() {
     ends.into_iter().for_each(End::close);
 }
 
-/// What all calls that take pieces say to these.
+/// The codes of all calls that take pieces.
 fn in_pieces(ep: *mut FidEp, iov: *const Iovec, count: usize) -> [isize; 8] {
     let none = null_mut();
     let plain = Msg { msg_iov: iov, iov_count: count, ..blank() };

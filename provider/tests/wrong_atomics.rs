@@ -23,7 +23,7 @@ struct Numbers {
     iov_count: usize,
 }
 
-/// What a call works with.
+/// The arguments of a call.
 #[derive(Clone, Copy, Debug)]
 struct Atomic {
     /// In pieces that are one.
@@ -36,7 +36,7 @@ struct Atomic {
     op: u32,
 }
 
-/// What a call says.
+/// The code of a call.
 fn post(ep: *mut FidEp, how: &str, atomic: Atomic, aim: Aim) -> isize {
     let Atomic { count, operand, compare, result, datatype, op } = atomic;
     let Aim { to, key, address, flags } = aim;
@@ -295,7 +295,7 @@ fn operations_and_numbers_that_do_not_exist_are_refused() {
     }
 }
 
-/// Who is asked finds out what the keys and addresses of others are worth, and nothing is touched.
+/// A target says whether keys and addresses are valid, and nothing is accessed.
 #[test]
 fn unknown_keys_and_addresses_of_a_peer_are_errors() {
     for mr_mode in [0, MR_VIRT_ADDR] {

@@ -22,7 +22,7 @@ struct Home {
     iov_count: usize,
 }
 
-/// What a call says.
+/// The code of a call.
 fn post(ep: *mut FidEp, how: &str, home: Home, aim: Aim) -> isize {
     let Home { start, len, iov, iov_count } = home;
     let Aim { to, key, address, flags } = aim;
@@ -180,7 +180,7 @@ fn peers_that_are_not_there_are_refused() {
     }
 }
 
-/// Who is asked finds out what the keys and addresses of others are worth, and nothing is touched.
+/// A target says whether keys and addresses are valid, and nothing is accessed.
 #[test]
 fn unknown_keys_and_addresses_of_a_peer_are_errors() {
     for mr_mode in [0, MR_VIRT_ADDR] {

@@ -145,7 +145,7 @@ fn poll_until(side: &mut Side, ends: usize) {
     panic!("it does not end: {} of {ends}", side.ends.len());
 }
 
-/// So many endpoints, of which each knows the one that they all send to.
+/// A receiver, and this many senders that know it.
 fn crowd(options: &EndpointOptions, senders: usize) -> (Side, Vec<Side>) {
     let open = || RawEndpoint::open_with(&options.clone().spin(Spin::SHARED)).expect("an endpoint");
     let mut endpoint = open();
@@ -233,7 +233,7 @@ fn any_number_of_messages_may_wait_at_their_sender() {
     assert_eq!(sides.each_ref().map(|side| side.endpoint.counters().malformed()), [0; 2]);
 }
 
-/// What a small budget is: half of the memory.
+/// A small budget, half of the memory.
 const SMALL: u64 = 1 << 20;
 
 // spec: ENV-37, MATCH-13
@@ -328,7 +328,7 @@ fn a_flood_to_oneself_is_a_fault() {
     assert_eq!(why, Some(Fault::NoMemory.into()));
 }
 
-/// A message of so many bytes that nobody has posted a receive for: whether it has left.
+/// Sends a message of this length without a posted receive; returns whether it has left.
 fn goes_ahead(sides: &mut [Side; 2], bytes: &mut [u8]) -> bool {
     let [near, far] = sides;
     let sent = send([&mut *near, &mut *far], &message(3, bytes));

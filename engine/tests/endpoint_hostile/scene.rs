@@ -46,7 +46,7 @@ impl Guarded {
         span(&mut self.0[MARGIN..end])
     }
 
-    /// The same, as the memory of a window.
+    /// All of it, as the memory of a memory region.
     pub(crate) fn whole(&mut self) -> Span {
         let end = self.0.len() - MARGIN;
         whole(&mut self.0[MARGIN..end])
@@ -291,7 +291,7 @@ impl Scene {
         self.victim.counters().malformed()
     }
 
-    /// What was under way with the liar has ended, and nothing else.
+    /// Asserts that all operations with the liar have completed, and no others.
     pub(crate) fn check_ended(&mut self, what: &str, placed: usize) {
         let Self { victim, ends, .. } = self;
         poll_until(victim, ends, |victim, _| victim.counters().malformed() > 0);
@@ -317,7 +317,7 @@ impl Scene {
         assert!(self.victim.cancel(FROM_ANY), "{what}: a receive from anybody waits on");
     }
 
-    /// What is under way with the honest endpoint arrives whole.
+    /// Asserts that all messages of the honest endpoint arrive whole.
     pub(crate) fn check_honest(&mut self, what: &str) {
         let Self { victim, ends, honest, honest_ends, .. } = self;
         for _ in 0..POLLS {

@@ -28,11 +28,13 @@ pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251 + seed) as u8).collect()
 }
 
-/// The near one touches the far one's windows; `far` is a stranger where it touches its own.
+/// The near endpoint accesses the far one's memory regions; `far` is unconnected where it accesses
+/// its own.
 pub(crate) struct Sides {
     pub(crate) near: RawEndpoint,
     pub(crate) far: RawEndpoint,
-    /// Who owns the windows, as the near one calls it, and who touches them.
+    /// The owner of the memory regions, as the near endpoint names it, and the endpoint that
+    /// accesses them.
     pub(crate) to: RemoteId,
     pub(crate) back: RemoteId,
     pub(crate) windows: MemoryRegions,

@@ -1,4 +1,4 @@
-//! What an endpoint, and each of its directions, is asked for and has.
+//! The attributes of an endpoint and of each of its directions.
 
 use super::layout::c_structs;
 

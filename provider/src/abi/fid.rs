@@ -1,4 +1,4 @@
-//! What every object begins with.
+//! The beginning of every object.
 
 use super::layout::{c_structs, ops_tables};
 use std::ffi::{c_char, c_int, c_void};

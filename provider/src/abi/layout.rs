@@ -1,4 +1,4 @@
-//! What a declaration looks like to a C compiler, so that a test can ask one.
+//! Layouts of declarations, as a C compiler reports them in a test.
 
 /// A version of the interface, as `FI_VERSION(major, minor)` packs it.
 pub const fn version(major: u32, minor: u32) -> u32 {
@@ -21,11 +21,11 @@ pub struct Member {
 /// One declared structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// What C calls it.
+    /// Its name in C.
     pub name: &'static str,
     /// How long it is with all that was appended.
     pub size: usize,
-    /// What it is aligned to.
+    /// Its alignment, in bytes.
     pub align: usize,
     /// In their order.
     pub members: &'static [Member],
@@ -40,7 +40,7 @@ impl Layout {
     }
 }
 
-/// What a slot returns that carries nothing out.
+/// The value of a slot without an implementation.
 pub(super) trait Refusal {
     /// "Not supported", in the words of the type.
     const REFUSAL: Self;

@@ -2,10 +2,10 @@
 //! provider answers to, and what a caller calls.
 //!
 //! One set of declarations serves every generation of the library. Structures have only ever grown
-//! at their ends, so each is declared with all that was appended so far, and every member that was
-//! appended names the version that did so: it may be read or written only where the version that
-//! a call was made with reaches that one. Functions in tables are optional, because a foreign
-//! table may have gaps; ours have none, which begins with `REFUSING`.
+//! at their ends, so each is declared with all members so far. Every appended member names the
+//! version that added it: it may be accessed only if the version of the call is no older. Functions
+//! in tables are optional, because a foreign table may have gaps; ours begin with `REFUSING` and
+//! have none.
 //!
 //! | file | subject, from the bottom to the top |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! What everything else is opened on, and what it is opened by: fabrics, domains, address vectors,
-//! memory, and what `fi_getinfo` is asked and answers.
+//! Fabrics, domains, address vectors and memory, and the structures of `fi_getinfo`.
 
 use super::attributes::{EpAttr, RxAttr, TxAttr};
 use super::endpoint::{FidAvSet, FidEp, FidPep, FidStx};

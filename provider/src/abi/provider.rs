@@ -1,4 +1,4 @@
-//! What a provider and the library's core hand to each other.
+//! Structures between a provider and the library's core.
 
 use super::layout::c_structs;
 use super::objects::{FabricAttr, FidFabric, Info};

@@ -18,7 +18,7 @@ type Context = *mut c_void;
 /// Flags of a call. Operands are always injected.
 const FLAGS: u64 = READS | INJECT;
 
-/// What an atomic is, as libfabric numbers it, and the memory that it takes.
+/// The numbers of an atomic in libfabric, and its memory.
 struct Wanted {
     family: Family,
     datatype: u32,
@@ -57,9 +57,9 @@ impl Wanted {
     /// The same, and how many elements it has.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for what there is not; `EINVAL` for no elements, and where operands, comparands
-    /// and results are not as many; `EMSGSIZE` for more than a call can have; those of
-    /// [`memory::elements`].
+    /// `EOPNOTSUPP` for an atomic that does not exist. `EINVAL` for no elements, and where the
+    /// numbers of operands, comparands and results differ. `EMSGSIZE` for more elements than a call
+    /// can have. Those of [`memory::elements`].
     ///
     /// # Safety
     /// All pieces are there, and those of the results until the operation has ended.
@@ -183,7 +183,7 @@ unsafe extern "C" fn compwritevalid(
     unsafe { valid(Family::Compare, datatype, op, place) }
 }
 
-/// What needs no endpoint.
+/// The calls that need no endpoint.
 const VALID: OpsAtomic = OpsAtomic {
     writevalid: Some(writevalid),
     readwritevalid: Some(readwritevalid),

@@ -1,4 +1,4 @@
-//! What is opened on a domain: queues, counters, address vectors, poll sets, endpoints.
+//! Calls that open objects on a domain: queues, counters, address vectors, poll sets, endpoints.
 
 use crate::abi::*;
 use crate::calls::{atomic, av, cntr, cq, ep, fid, mr, sets};

@@ -65,7 +65,8 @@ unsafe fn wishes<L: Policy>(info: *mut Info, domain: &Arc<DomainObject<L>>) -> O
     Ok(Wishes { caps: answer.caps, tx_flags, rx_flags, source, addressing })
 }
 
-/// What C sees of an endpoint or an alias. What it has not asked for refuses.
+/// The C structure of an endpoint or an alias. Tables of capabilities that it did not ask for
+/// refuse all calls.
 fn head<H: Handle>(context: *mut c_void, caps: u64) -> FidEp {
     let has = |capability| caps & capability != 0;
     FidEp {
@@ -81,7 +82,7 @@ fn head<H: Handle>(context: *mut c_void, caps: u64) -> FidEp {
 }
 
 impl<H: Handle> Calls<H> {
-    /// What all objects have, and one command more.
+    /// The calls of all objects, with one more command.
     const FID: &'static OpsFid = &OpsFid { control: Some(Self::control), ..*fid::OPS };
 
     const EP: &'static OpsEp = &OpsEp {

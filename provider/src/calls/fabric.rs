@@ -1,4 +1,4 @@
-//! What is opened on a fabric: domains, event queues, wait sets.
+//! Calls that open objects on a fabric: domains, event queues, wait sets.
 
 use crate::abi::*;
 use crate::calls::domain::Calls;

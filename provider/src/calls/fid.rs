@@ -1,4 +1,4 @@
-//! What all objects have: close, bind, control.
+//! Calls of all objects: close, bind, control.
 
 use crate::abi::*;
 use crate::error::{Code, Outcome, status};

@@ -61,10 +61,10 @@ fn check(start: *const c_void, len: usize, max: usize) -> Outcome {
     before.checked_add(len).map(drop).ok_or(Code::INVALID)
 }
 
-/// What a call's arguments say in memory.
+/// The structure that a call's argument points to.
 ///
 /// # Errors
-/// `EINVAL` where it is not there, or not where such a value can be.
+/// `EINVAL` where the pointer is null or misaligned.
 ///
 /// # Safety
 /// It is null or there, and stays as it is for `'a`.
@@ -88,7 +88,7 @@ impl<T> Array<T> {
         Self { start, count }
     }
 
-    /// What is there.
+    /// The values.
     ///
     /// # Errors
     /// `EINVAL` for more than an operation can have pieces, and as [`described`].
@@ -111,7 +111,7 @@ impl<T> Array<T> {
 /// `EINVAL` for too many pieces, or some at no address; those of [`from`].
 ///
 /// # Safety
-/// There are so many pieces, and each is as for [`from`] or [`into`].
+/// There are `count` pieces, and each is as for [`from`] or [`into`].
 pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
     // SAFETY: the caller's promise.
     let iov = unsafe { Array::new(iov, count).get() }?;
@@ -125,7 +125,7 @@ pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
 /// Where the first piece begins, if there are any that [`pieces`] takes.
 ///
 /// # Safety
-/// There are so many pieces.
+/// There are `count` pieces.
 pub(super) unsafe fn start(iov: *const Iovec, count: usize) -> usize {
     // SAFETY: the caller's promise.
     let pieces = unsafe { Array::new(iov, count).get() };
@@ -138,7 +138,7 @@ pub(super) unsafe fn start(iov: *const Iovec, count: usize) -> usize {
 /// As for [`pieces`].
 ///
 /// # Safety
-/// Each is as for [`from`] or [`into`], with so many elements of `size` bytes in each.
+/// Each is as for [`from`] or [`into`], with `count` elements of `size` bytes in each.
 pub(super) unsafe fn elements(iov: &[Ioc], size: usize) -> Outcome<Spans> {
     let len = |piece: &Ioc| piece.count.checked_mul(size).ok_or(Code::TOO_LONG);
     iov.iter().try_for_each(|piece| check(piece.addr, len(piece)?, MESSAGE_MAX))?;

@@ -32,7 +32,7 @@ const RECEIVES_TAGGED: u64 = COMPLETION | MORE | LOOKING;
 /// Those of calls that look for messages that have come.
 const LOOKING: u64 = PEEK | CLAIM | DISCARD;
 
-/// Whom a message is for, its tag, its data.
+/// The destination of a message, its tag, its data.
 type Head = (u64, Option<u64>, Option<u64>);
 
 /// # Errors
@@ -53,7 +53,7 @@ fn send<H: Handle>(ep: &H, bytes: Outcome<Spans>, (to, tag, data): Head, note: N
 /// Where a message goes, and where that begins.
 type Room = (Outcome<Spans>, usize);
 
-/// Whose message is received, and by what tag.
+/// The source of a received message, and its tag and ignored bits.
 type Source = (u64, Option<(u64, u64)>);
 
 /// # Errors

@@ -1,9 +1,8 @@
 //! The calls: functions that libfabric and programs make through tables.
 //!
-//! Each takes pointers as the manual pages describe them, makes of them what the rest of the crate
-//! takes, and returns a code. Handles of calls that set up or tear down are looked up among the
-//! open objects; those on the way of data are trusted, as the manual pages have programs vouch for
-//! them.
+//! Each takes pointers as the manual pages describe them, converts them for the rest of the crate,
+//! and returns a code. Calls that set up or tear down look their handles up among the open objects.
+//! Calls on the data path trust theirs, as the manual pages make programs responsible for them.
 //!
 //! | file, upwards | subject |
 //! |---|---|

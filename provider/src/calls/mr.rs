@@ -16,7 +16,7 @@ use ayre::endpoint::raw::Span;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-/// What the program gets its region by.
+/// The region that a program asks for.
 struct Wanted {
     place: *mut *mut FidMr,
     context: *mut c_void,
@@ -106,8 +106,8 @@ unsafe fn memory(iov: *const Iovec, count: usize) -> Outcome<(Vec<Span>, u64)> {
     Ok((spans.collect::<Outcome<_>>()?, all[0].iov_base as u64))
 }
 
-/// One piece. Some programs register all the memory there can be, from null on to the very end:
-/// nothing is at null, and nothing behind the half of the addresses that is theirs.
+/// One piece. Some programs register all the memory there can be, from null to the last address.
+/// Nothing is at null, and nothing behind the half of the addresses that programs have.
 ///
 /// # Errors
 /// `EINVAL` where it would end behind all addresses.

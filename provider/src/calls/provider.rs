@@ -18,7 +18,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// What libfabric knows us by; it writes to the context, and we to nothing.
+/// The structure by which libfabric knows us. The library writes to its context; we write to
+/// nothing.
 struct Card(UnsafeCell<Provider>);
 
 // SAFETY: we never read or write it after it is handed out; libfabric guards its part itself.
@@ -48,7 +49,7 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
     CARD.0.get()
 }
 
-/// What the engine tells goes to libfabric's log.
+/// Passes the engine's log on to libfabric's log.
 fn tell_of_engine(level: Level, text: &str) {
     let level = match level {
         Level::ERROR | Level::WARN => LOG_WARN,

@@ -11,14 +11,14 @@ use std::ffi::c_void;
 type Desc = *mut c_void;
 type Context = *mut c_void;
 
-/// Flags of a call that reads. That it has been done, the end of such a call always says.
+/// Flags of a call that reads. The completion of a read always says that it has been done.
 pub(super) const READS: u64 =
     COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | FENCE | MORE;
 
 /// Flags of a call that writes.
 const WRITES: u64 = READS | INJECT | REMOTE_CQ_DATA;
 
-/// What a call says in memory: what it moves, where, and how it is heard of.
+/// The memory, remote address and completion that a call describes.
 ///
 /// # Errors
 /// `EBADFLAGS` for flags that are not among those allowed; `EINVAL` where not one place is named

@@ -9,12 +9,12 @@ pub(super) fn note(context: *mut c_void, reported: Reported) -> Note {
     Note { context: context as usize, reported }
 }
 
-/// Declares the calls of a table on endpoints and their aliases. What of a row follows the names of
-/// its arguments is an [`Outcome`](crate::error::Outcome).
+/// Declares the calls of a table on endpoints and their aliases. A row ends with an
+/// [`Outcome`](crate::error::Outcome), behind the names of its arguments.
 ///
-/// Calls that send or write come in five forms, which differ in where the bytes are and whether
-/// they bring data, and calls that receive or read in two; `@out` and `@into` are rows for all of
-/// them. Their names stand in this order:
+/// Calls that send or write come in five forms, which differ in the place of the bytes and in
+/// immediate data. Calls that receive or read come in two. `@out` and `@into` are rows for all
+/// forms. Their names stand in this order:
 ///
 /// | row | one piece | several | injected | with data | injected with data |
 /// |---|---|---|---|---|---|
@@ -94,8 +94,8 @@ pub(super) use calls;
 macro_rules! call {
     ($slot:ident($ep:ident, $($name:ident: $type:ty),*) $body:block) => {
         /// # Safety
-        /// As the manual page says: the endpoint is open, what is described in memory is there,
-        /// and the memory is the call's until its operation has ended; what is injected, until it
+        /// The manual page's contract: the endpoint is open, and the described memory is there. The
+        /// memory is the call's until its operation has completed; injected memory, until it
         /// returns.
         unsafe extern "C" fn $slot($ep: *mut FidEp, $($name: $type),*) -> isize {
             // SAFETY: the caller's promise, for all that the row does.

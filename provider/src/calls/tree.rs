@@ -86,7 +86,7 @@ fn one(answer: &Answer) -> *mut Info {
     })
 }
 
-/// What a program asks for, read with the eyes of its version.
+/// The hints of a program, read as its version declares them.
 ///
 /// # Safety
 /// `info` is null or a tree that a program of this version has made, and stays for `'a`.

@@ -12,7 +12,7 @@ use crate::sys::object::Object;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who wants to know of peers that come and go: endpoints.
+/// An object that is told of peers that come and go: an endpoint.
 pub(crate) trait Watcher: Send + Sync {
     /// The peer of this number is there.
     fn inserted(&self, number: u64, address: &Address);
@@ -68,7 +68,7 @@ pub(crate) struct Av<L: Policy> {
     _domain: Arc<dyn Entity>,
 }
 
-/// What became of one address: its number, or why it has none.
+/// The result for one address: its number, or the reason for having none.
 pub(crate) type Inserted = Outcome<u64>;
 
 impl<L: Policy> Av<L> {

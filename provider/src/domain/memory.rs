@@ -1,5 +1,5 @@
-//! What a domain has registered: how peers address it, and which counters hear of it. Who may do
-//! what to which bytes is the engine's to know.
+//! The registered memory of a domain: the names by which peers address it, and the counters of its
+//! accesses. The engine checks the rights.
 
 use crate::abi::{
     FidCntr, MR_BASIC, MR_PROV_KEY, MR_VIRT_ADDR, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT,
@@ -25,7 +25,7 @@ pub(crate) struct Addressing {
 }
 
 impl Addressing {
-    /// What the bits of `mr_mode` mean.
+    /// Reads the bits of `mr_mode`.
     pub(crate) fn of(mr_mode: c_int) -> Self {
         if mr_mode == MR_BASIC {
             return Self { is_virtual: true, chooses_keys: true };
@@ -34,11 +34,11 @@ impl Addressing {
     }
 }
 
-/// What a domain has registered, as peers may work on it: by offsets, and by virtual addresses.
+/// The registered memory of a domain, by offsets and by virtual addresses.
 ///
-/// Which of the two an endpoint's peers say is its own info's to choose: a program may open two on
-/// one domain, for two parts of it that have asked for different things. Atomics are atomic to each
-/// other in either way.
+/// The info of an endpoint chooses the form that its peers use. A program may open two endpoints on
+/// one domain, for two parts of it that asked for different forms. Atomics are atomic to each other
+/// in either form.
 pub(crate) struct Memory {
     by_offset: MemoryRegions,
     by_address: MemoryRegions,
@@ -77,7 +77,7 @@ impl Memory {
     }
 }
 
-/// What a program wants registered.
+/// The registration that a program asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) memory: Vec<Span>,
@@ -90,7 +90,7 @@ pub(crate) struct Request {
     pub(crate) flags: u64,
 }
 
-/// What may be allowed.
+/// All access flags.
 const ACCESS: u64 = SEND | RECV | READ | WRITE | REMOTE_READ | REMOTE_WRITE;
 
 impl Request {
@@ -104,7 +104,7 @@ impl Request {
         if is_known { Ok(()) } else { Err(Code::INVALID) }
     }
 
-    /// What peers may do.
+    /// The rights of peers.
     pub(crate) fn rights(&self) -> Rights {
         let mut rights = Rights::empty();
         rights.set(Rights::READ, self.access & REMOTE_READ != 0);
@@ -115,7 +115,7 @@ impl Request {
 
 type Counter<L> = Arc<Object<FidCntr, Cntr<L>>>;
 
-/// What a domain knows of its registrations besides the memory.
+/// The registrations of a domain, besides the memory.
 pub(crate) struct Regions<L: Policy> {
     next_key: u64,
     /// By key: what counts the changes that peers make.

@@ -28,7 +28,7 @@ pub(crate) struct Fabric {
 
 impl Body for Fabric {}
 
-/// What a program has chosen for a domain.
+/// The choices of a program for a domain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choices {
     pub(crate) api: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Domain<L: Policy> {
     pub(crate) choices: Choices,
     /// Locked, whatever the policy: memory is registered by one thread while another one polls.
     pub(crate) regions: Mutex<Regions<L>>,
-    /// What peers may work on, through the endpoints that are opened for that.
+    /// The memory that peers may access, through endpoints that are opened for that.
     pub(crate) memory: Memory,
     /// Where registrations report, if they do.
     reports_to: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
@@ -106,8 +106,8 @@ impl<L: Policy> Domain<L> {
         registry::find(domain.cast()).ok_or(Code::INVALID)
     }
 
-    /// A source of this domain, which moves data by itself if the program has asked for that; if
-    /// not, and peers may work on memory by it, from when there is such memory.
+    /// Adds a source of this domain. It moves data by itself if the program has asked for that.
+    /// Otherwise, if peers may access memory through it, it does so from the first registration on.
     ///
     /// # Errors
     /// As [`Mover::add`], where the program has asked for that.
@@ -200,7 +200,7 @@ impl<L: Policy> Body for Domain<L> {
     }
 }
 
-/// What a domain is known by, whatever its policy.
+/// The object of a domain, for any policy.
 pub(crate) type DomainObject<L> = Object<FidDomain, Domain<L>>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What calls and progress share.
+//! The state of an endpoint that calls and progress share.
 
 use super::end::tell;
 use super::peers::Peers;
@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a receive of many messages must have left, unless the program says.
 const MIN_MULTI_RECV: usize = 64;
 
-/// What a program has asked for when it opened an endpoint.
+/// The choices of a program for an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
     pub(crate) caps: u64,
@@ -61,12 +61,12 @@ pub(super) struct State<L: Policy> {
     pub(super) is_directed: bool,
     pub(super) is_enabled: bool,
     caps: u64,
-    /// Whose regions count what is done to them through this endpoint, if they do.
+    /// The domain whose regions count the accesses through this endpoint, if they do.
     pub(super) counting: Option<Arc<DomainObject<L>>>,
     pub(super) presence: Presence,
 }
 
-/// What calls, queues and address vectors know of an endpoint.
+/// The state of an endpoint that calls, queues and address vectors use.
 pub(crate) struct Core<L: Policy> {
     pub(super) state: L::Visited<State<L>>,
     /// Becomes readable when something comes and the endpoint rests.
@@ -258,9 +258,9 @@ impl<L: Policy> State<L> {
         Ok(found)
     }
 
-    /// What a call waits for that asks for a fence: all that went to the peer before.
+    /// Waits for all earlier operations on the peer, for a call that asks for a fence.
     ///
-    /// What is told as ended before it has happened there keeps its order by itself.
+    /// Operations that complete before they are done at the peer keep their order by themselves.
     ///
     /// # Errors
     /// `EAGAIN` while something is under way to the peer.
@@ -292,7 +292,7 @@ impl<L: Policy> State<L> {
         self.peers.forget_stale(|remote| self.endpoint.knows(remote))
     }
 
-    /// What a call returns whose operation for a peer the engine has not taken.
+    /// The code of a call whose operation for a peer the engine has refused.
     #[cold]
     pub(super) fn refused(&mut self, to: u64, error: PostError) -> Code {
         let remote = self.peers.remote(to);

@@ -1,4 +1,4 @@
-//! What becomes of ends: what queues and counters hear of them.
+//! Completions of the engine, and their reports to queues and counters.
 
 use super::op::Op;
 use super::peers::Peers;
@@ -37,7 +37,7 @@ pub(super) fn tell<L: Policy>(
     }
 }
 
-/// What is not told most.
+/// Reports a completion of a less frequent kind.
 #[inline(never)]
 fn tell_other<L: Policy>(
     Completion { context, what, result }: Completion,
@@ -104,7 +104,7 @@ pub(super) fn way_of_touch(touched: &RmaEvent) -> Way {
     }
 }
 
-/// What a peer has done to our memory.
+/// The report of a peer's access to our memory.
 #[inline]
 fn touch(touched: &RmaEvent, peers: &mut Peers) -> QueuedCompletion {
     let data = if touched.data.is_some() { REMOTE_CQ_DATA } else { 0 };

@@ -1,5 +1,5 @@
-//! What calls go by: an endpoint, or an alias of one, which is the same endpoint with flags of its
-//! own for calls that have none.
+//! Handles of calls: an endpoint, or an alias of one. An alias is the same endpoint, with flags of
+//! its own for calls that have none.
 
 use super::core::Core;
 use super::side::{Reported, choice};
@@ -11,7 +11,7 @@ use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a call goes by.
+/// A handle of calls.
 pub(crate) trait Handle: Body + Sized {
     type Policy: Policy;
 

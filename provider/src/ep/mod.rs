@@ -59,16 +59,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// An endpoint.
 pub(crate) struct Ep<L: Policy> {
     pub(crate) core: Arc<Core<L>>,
-    /// What it is found by, besides its address.
+    /// The name by which it is found, besides its address.
     _named: Option<Named>,
     bound: Mutex<Bound<L>>,
     domain: Arc<DomainObject<L>>,
 }
 
-/// What a program knows an endpoint by.
+/// The object of an endpoint.
 pub(crate) type EpObject<L> = Object<FidEp, Ep<L>>;
 
-/// What is bound to an endpoint and is not on the way of data.
+/// The objects that are bound to an endpoint and are not on the data path.
 struct Bound<L: Policy> {
     av: Option<Arc<Object<FidAv, Av<L>>>>,
     /// Nothing is reported there: such endpoints have no connections.
@@ -80,9 +80,8 @@ struct Bound<L: Policy> {
 
 impl<L: Policy> Ep<L> {
     /// # Errors
-    /// `EADDRINUSE` where another endpoint has the place that is asked for; `EMFILE` and the like
-    /// where the system refuses what an endpoint takes; `EADDRNOTAVAIL` for an address that only
-    /// one endpoint ever has.
+    /// `EADDRINUSE` where another endpoint has the requested place. `EMFILE` and others where the
+    /// system refuses a resource. `EADDRNOTAVAIL` for an address that only one endpoint ever has.
     pub(crate) fn open(domain: Arc<DomainObject<L>>, wishes: &Wishes) -> Outcome<Self> {
         let options = endpoint_options()?.spin(Spin::SHARED);
         let endpoint = ayre::endpoint::raw::RawEndpoint::open_with(&options);

@@ -16,7 +16,7 @@ pub(super) struct Op {
     pub(super) is_many: bool,
 }
 
-/// What an operation is, as it is told: by its place among [`FLAGS`].
+/// The kind of an operation: its place among [`FLAGS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind(u8);
 

@@ -6,7 +6,7 @@ use ayre::endpoint::{REMOTES_MAX, RemoteId, raw::RemoteNames};
 use ayre::guest::heap;
 use std::collections::HashMap;
 
-/// What tells an endpoint from all others.
+/// The name that tells an endpoint from all others.
 type Name = [u64; 2];
 
 /// Both ways, by index. The engine's number of a peer that has gone may become stale; the

@@ -1,9 +1,9 @@
 //! Finding an endpoint by an IP address and a port.
 //!
-//! An endpoint that has a place binds a socket whose name says both the place and the address, of
-//! which only what those of this host need: anybody can read names. Who looks for it reads those
-//! that the system lists. So nobody needs to answer, and nothing is left behind when a process
-//! dies. A second socket, named by the place alone, keeps others off.
+//! An endpoint with a place binds a socket whose name has the place and the address. Anybody can
+//! read names, so the address has only the part that this host needs. A program that looks for a
+//! place reads the list of the system. So nobody needs to answer, and nothing is left behind when a
+//! process dies. A second socket, named by the place alone, keeps others off.
 
 use crate::abi::{LOG_EP_CTRL, errno};
 use crate::error::{Code, Outcome};
@@ -22,7 +22,7 @@ pub(crate) struct Named {
     _sign: Descriptor,
 }
 
-/// What all names of places begin with.
+/// The prefix of all names of places.
 const PREFIX: &str = "ayre-at-";
 
 impl Named {
@@ -72,7 +72,7 @@ pub(crate) fn find(place: &Place) -> Outcome<ayre::endpoint::Address> {
     })
 }
 
-/// Whom the names of this host's sockets tell of.
+/// The endpoint that the names of this host's sockets give for a place.
 fn named(place: &Place) -> Option<ayre::endpoint::Address> {
     let sign = format!("@{PREFIX}{}=", place.at());
     let names = fs::read_to_string("/proc/net/unix").ok()?;

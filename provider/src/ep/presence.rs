@@ -1,4 +1,5 @@
-//! Who is there for peers: the program, awake or asleep, or the domain's own thread in its stead.
+//! The server of an endpoint's peers: the program, awake or asleep, or the domain's own thread in
+//! its stead.
 
 use crate::progress::source::{Tended, Visitor};
 use ayre::endpoint::raw::Completion;
@@ -8,7 +9,7 @@ use rustix::fd::AsFd;
 use rustix::thread::Pid;
 use std::sync::Arc;
 
-/// Who is there.
+/// The presence of the program, as the domain's thread knows it.
 pub(super) struct Presence {
     /// Threads of the program's that may sleep until the bell rings.
     pub(super) sleepers: Vec<Pid>,
@@ -22,7 +23,7 @@ pub(super) struct Presence {
     /// The domain's thread, if it has come once.
     pub(super) visitor: Option<Visitor>,
     pub(super) bell: Arc<Descriptor>,
-    /// What that thread has ended, and the program is to be told by its next call: its queues and
+    /// Completions that the thread has found. The program's next call reports them: its queues and
     /// counters are its own.
     pub(super) late: Vec<Completion>,
 }

@@ -87,7 +87,7 @@ impl<L: Policy> State<L> {
         endpoint.cancel_now(label, |end| tell(end, (tx, rx), (peers, latest), counting.as_ref()))
     }
 
-    /// Whom a receive takes messages from.
+    /// The source that a receive accepts.
     #[inline(always)]
     fn source(&mut self, number: u64) -> Outcome<Option<RemoteId>> {
         if !self.is_enabled {
@@ -127,7 +127,7 @@ impl<L: Policy> State<L> {
         Ok(())
     }
 
-    /// What was set aside is received, or thrown away.
+    /// Receives or discards a message that was set aside.
     #[inline(never)]
     fn take(&mut self, wanted: Wanted, flags: u64) -> Outcome {
         let Entry::Occupied(mut claimed) = self.claimed.entry(wanted.context) else {

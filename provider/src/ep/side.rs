@@ -1,4 +1,4 @@
-//! What one direction of an endpoint reports to.
+//! The reports of one direction of an endpoint.
 
 use crate::abi::{COMPLETION, FidCntr, FidCq, RECV, SELECTIVE_COMPLETION, SEND};
 use crate::error::{Code, Outcome};
@@ -9,7 +9,7 @@ use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::sync::Arc;
 
-/// What is counted apart: messages, and both ways of working on a peer's memory.
+/// Operations that are counted apart: messages, and both kinds of access to a peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Message,
@@ -43,7 +43,7 @@ impl Note {
 /// How a program names one side of an endpoint.
 const DIRECTIONS: u64 = SEND | RECV;
 
-/// What a program has chosen for calls without flags, after the sides that it names.
+/// The program's choice for calls without flags, and the sides that it names.
 ///
 /// # Errors
 /// `EBADFLAGS` for flags that no operation has by default.
@@ -64,11 +64,11 @@ pub(super) struct Side<L: Policy> {
     counters: [Option<Counter<L>>; 3],
     /// By what bits a program asks for each of them.
     bits: [u64; 3],
-    /// What the program has chosen for calls without flags of their own.
+    /// The flags of calls without flags of their own.
     chosen: u64,
     /// The same, with what the queue adds.
     flags: u64,
-    /// What is added to the flags of calls that have some.
+    /// Flags that are added to those of calls that have some.
     added: u64,
     /// The program has to read before more is posted that is told of; or else something is to be
     /// looked at before progress.
@@ -115,7 +115,7 @@ impl<L: Policy> Side<L> {
         self.counters[way as usize].is_some()
     }
 
-    /// What the program has chosen for calls without flags of their own.
+    /// The flags of calls without flags of their own.
     pub(super) fn chosen(&self) -> u64 {
         self.chosen
     }

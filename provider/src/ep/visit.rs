@@ -174,7 +174,7 @@ impl<L: Policy> State<L> {
     }
 }
 
-/// Who is to be told of what has ended in the program's absence.
+/// The receiver of completions that came in the program's absence.
 struct Told<'a, L: Policy> {
     tx: &'a mut Side<L>,
     rx: &'a mut Side<L>,

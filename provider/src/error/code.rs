@@ -8,12 +8,12 @@ use std::ffi::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) i32);
 
-/// What a call comes to.
+/// The result of a call.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
 impl Code {
-    /// What the system has refused. It says `EAGAIN` of a limit, of threads for example, which no
-    /// program gets past by trying again and again.
+    /// The code of a refusal by the system. For a limit, of threads for example, the system says
+    /// `EAGAIN`; but no repetition helps a program past that.
     // spec: ENV-43
     pub(crate) const fn of_system(error: Errno) -> Self {
         match error {
@@ -34,7 +34,7 @@ impl Code {
     pub(crate) const TOO_LONG: Self = Self(errno::EMSGSIZE);
 }
 
-/// What a call returns that has nothing else to tell.
+/// The return value of a call without a result.
 pub(crate) fn status(outcome: Outcome) -> c_int {
     match outcome {
         Ok(()) => 0,
@@ -42,7 +42,7 @@ pub(crate) fn status(outcome: Outcome) -> c_int {
     }
 }
 
-/// What a call returns that counts.
+/// The return value of a call that counts.
 pub(crate) fn counted(outcome: Outcome<usize>) -> isize {
     match outcome {
         Ok(count) => count as isize,
@@ -50,7 +50,7 @@ pub(crate) fn counted(outcome: Outcome<usize>) -> isize {
     }
 }
 
-/// What a call returns that has posted an operation, or has not.
+/// The return value of a call that posts an operation.
 #[inline(always)]
 pub(crate) fn posted(call: impl FnOnce() -> Outcome) -> isize {
     match call() {

@@ -1,4 +1,4 @@
-//! What has gone wrong: as a number, which calls return, and in words.
+//! Errors: as numbers, which calls return, and in words.
 
 mod code;
 pub(crate) mod trouble;

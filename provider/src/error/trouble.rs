@@ -1,5 +1,5 @@
-//! What has gone wrong, in words and as a number: words go to libfabric's log at *warn* and are
-//! what `fi_cq_strerror` and `fi_eq_strerror` say; the number is of the kind of the reason.
+//! Errors in words and as numbers. The words go to libfabric's log at *warn*, and `fi_cq_strerror`
+//! and `fi_eq_strerror` return them. The number is of the kind of the reason.
 
 use super::code::Code;
 use crate::abi::{LOG_EP_CTRL, errno};
@@ -35,7 +35,7 @@ fn keep(text: &str) -> Option<(c_int, bool)> {
     Some((FIRST + kept.len() as c_int - 1, true))
 }
 
-/// What a number of the provider means.
+/// The meaning of a number of the provider.
 pub(crate) fn words(number: c_int) -> String {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let at = usize::try_from(number - FIRST).ok();
@@ -59,7 +59,7 @@ pub(crate) fn lasting_words(number: c_int) -> &'static CStr {
     }
 }
 
-/// What an error number means in the failure of an operation.
+/// The meaning of an error number in the failure of an operation.
 fn usual(number: c_int) -> Option<&'static str> {
     Some(match number {
         errno::ENOTCONN => "the peer has left or died",

@@ -1,7 +1,7 @@
 //! Addresses of endpoints: what `fi_getname` gives and an address vector takes.
 //!
-//! An endpoint's own address is the engine's. One that was made of a node and a service, before
-//! there was an endpoint, says where one is to be looked for: whoever is at that port is meant.
+//! An endpoint's own address is the engine's. An address that was made of a node and a service,
+//! before there was an endpoint, names a place: any endpoint at that port.
 
 use crate::abi::{NUMERICHOST, PROV_SPECIFIC};
 use ayre::guest::descriptor;
@@ -15,7 +15,7 @@ use std::str::FromStr;
 pub(crate) enum Address {
     /// This endpoint.
     Of(ayre::endpoint::Address),
-    /// Whoever is at this place.
+    /// Any endpoint at this place.
     At(Place),
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct Place {
     port: u16,
 }
 
-/// What the address of a place begins with; the last byte is the version of the form. An engine's
-/// address begins otherwise.
+/// The first bytes of the address of a place; the last of them is the version of the form. An
+/// engine's address begins otherwise.
 const MARK: [u8; 4] = *b"AYR\x01";
 
-/// What a printed address begins with.
+/// The prefix of a printed address.
 const SCHEME: &str = "fi_ayre://";
 
 impl Address {

@@ -1,4 +1,4 @@
-//! What a program asks for, and whether it can be had.
+//! The hints of a program, and the matching offers.
 //!
 //! A hint of zero is no wish. Any other must be met, or the program is told that there is nothing
 //! for it; the log says which hint it was.
@@ -79,7 +79,7 @@ fn named(what: &'static str, asked: Option<&CStr>, have: &CStr) -> Met {
 }
 
 impl Hints<'_> {
-    /// What `kind` answers to these wishes, made by a program of version `api`.
+    /// The answer of `kind` to these hints, for a program of version `api`.
     pub(crate) fn answer(&self, offer: &Offer, kind: &Kind, api: u32) -> Met<Answer> {
         let mut answer = offer.answer(kind, api);
         named("fabric name", self.fabric_name, kind.fabric)?;

@@ -1,4 +1,4 @@
-//! What there is, and what is wanted of it: what `fi_getinfo` answers by.
+//! The offers of the provider and the hints of programs, for `fi_getinfo`.
 
 pub(crate) mod address;
 pub(crate) mod atomic;

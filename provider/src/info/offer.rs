@@ -1,11 +1,11 @@
-//! What the provider has to offer, all in one table: what is said to programs is derived from it.
+//! The offers of the provider, all in one table, from which the answers to programs are derived.
 
 use crate::abi::layout::version;
 use crate::abi::*;
 use crate::info::address::Address;
 use std::ffi::{CStr, c_int};
 
-/// Who has a capability.
+/// The direction that has a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Transmit,
@@ -68,7 +68,7 @@ pub(crate) struct Kind {
 /// The fabrics there are, best first.
 pub(crate) const KINDS: &[Kind] = &[Kind { fabric: c"ayre-shm", domain: c"shm" }];
 
-/// What we answer to a program that asks for one fabric.
+/// The answer to a program that asks for one fabric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) caps: u64,
@@ -159,12 +159,12 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// What is there now.
+    /// The present offer.
     pub(crate) fn now() -> Self {
         Self::of(CAPABILITIES, AUTO_PROGRESS)
     }
 
-    /// What follows from a table.
+    /// The offer of a table.
     pub(crate) fn of(table: &[Capability], has_auto_progress: bool) -> Self {
         let sum = |wanted: &dyn Fn(&Capability) -> bool| {
             table.iter().filter(|it| wanted(it)).fold(0, |sum, it| sum | it.bit)
@@ -216,13 +216,13 @@ impl Offer {
         }
     }
 
-    /// What only senders have. Asked for of a receiver, it is no wish: some programs ask both
+    /// Capabilities of senders alone. A receiver may ask for them in vain: some programs ask both
     /// directions for everything.
     pub(crate) fn of_senders(&self) -> u64 {
         self.tx_caps & !self.rx_caps
     }
 
-    /// What only receivers have; as for [`Self::of_senders`].
+    /// Capabilities of receivers alone; as for [`Self::of_senders`].
     pub(crate) fn of_receivers(&self) -> u64 {
         self.rx_caps & !self.tx_caps
     }
@@ -316,7 +316,7 @@ impl Offer {
 /// The version that is said to be ours: 0.1 as `FI_VERSION` packs it.
 pub(crate) const PROVIDER_VERSION: u32 = version(0, 1);
 
-/// What our endpoints speak, in numbers that no other provider uses.
+/// The protocol of our endpoints, by a number that no other provider uses.
 pub(crate) const PROTOCOL: u32 = PROV_SPECIFIC | 0x41_5952;
 
 #[cfg(test)]

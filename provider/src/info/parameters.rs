@@ -1,4 +1,4 @@
-//! What the user has chosen, by libfabric's parameters: variables named `FI_AYRE_...`.
+//! The user's choices by libfabric's parameters: variables named `FI_AYRE_...`.
 
 use crate::error::Outcome;
 use crate::error::trouble;
@@ -20,7 +20,7 @@ const MEMORY: &CStr = c"memory";
 const SILENCE: &CStr = c"silence";
 const DEAD_AFTER: &CStr = c"dead_after";
 
-/// What a user can choose.
+/// The parameters.
 const PARAMETERS: [(&CStr, &CStr); 12] = [
     (
         CQ_SIZE_NAME,
@@ -98,7 +98,7 @@ fn completions(text: &str) -> Option<usize> {
     text.parse().ok().filter(|size| (1..=1 << 24).contains(size))
 }
 
-/// What the user has chosen of a parameter that no variable of Ayre's has a name for.
+/// The user's choice for a parameter without a variable of Ayre's.
 // spec: LIFE-30
 fn chosen<T>(
     name: &CStr,

@@ -1,4 +1,4 @@
-//! What all objects have in common: how they are found and closed, and how they are waited for.
+//! The common part of all objects: finding, closing and waiting.
 
 pub(crate) mod registry;
 pub(crate) mod wait;

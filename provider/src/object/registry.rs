@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, MutexGuard, Once};
 
-/// What all objects can be asked to do; the defaults are for those that cannot.
+/// The functions of all objects; the defaults are for objects without them.
 pub(crate) trait Body: Any + Send + Sync {
     /// Binds another object to this one.
     fn bind(&self, _other: &Arc<dyn Entity>, _flags: u64) -> Outcome {
@@ -53,7 +53,7 @@ pub(crate) trait Body: Any + Send + Sync {
         false
     }
 
-    /// What a domain was opened on.
+    /// The fabric of a domain.
     fn fabric(&self) -> Option<&Arc<dyn Entity>> {
         None
     }
@@ -158,8 +158,8 @@ pub(crate) fn typed<H: 'static, T: Body>(object: &Arc<dyn Entity>) -> Option<Arc
 /// Closes an object.
 ///
 /// # Errors
-/// `EBUSY` while another object uses it; `EINVAL` where there is none; `EBADF` where the program
-/// has closed some of its descriptors: it is closed all the same, but for what has their numbers.
+/// `EBUSY` while another object uses it. `EINVAL` where there is none. `EBADF` where the program
+/// has closed some of its descriptors: the object is closed all the same, without those numbers.
 // spec: LIFE-40
 pub(crate) fn close(handle: *const c_void) -> Outcome {
     let mut objects = objects();
@@ -194,7 +194,7 @@ pub(crate) mod tests {
     struct Thing(u8);
     impl Body for Thing {}
 
-    /// What the objects of a test are opened on.
+    /// The owner of the objects of a test.
     pub(crate) fn owner() -> Arc<dyn Entity> {
         Object::new(0u8, Thing(0))
     }

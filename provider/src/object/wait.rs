@@ -1,11 +1,11 @@
 //! Waiting for completions, counters and events: by a file descriptor, or by yielding.
 //!
 //! A waiter first looks, then arms the object, which looks once more under its lock, and only then
-//! sleeps. Whoever adds something to an armed object rings. So nothing is missed, and nobody rings
-//! for those who do not sleep.
+//! sleeps. A thread that adds something to an armed object rings. So nothing is missed, and nobody
+//! rings without a sleeper.
 //!
 //! Of several threads that sleep at one bell, one sleeps on its descriptor, and the others until
-//! that one has woken: it calms the bell for all, and all look again.
+//! that one has woken. It calms the bell for all, and all look again.
 
 use crate::abi::errno;
 use crate::abi::{WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_UNSPEC, WAIT_YIELD};
@@ -19,9 +19,9 @@ use std::ffi::c_int;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What can be waited for.
+/// An object that threads can wait for.
 pub(crate) trait Waitable: Send + Sync {
-    /// What it is waited with, if it is.
+    /// Its wait object, if it has one.
     fn wait(&self) -> Option<&Wait>;
 
     /// Makes progress; whether there is something to take.
@@ -48,12 +48,12 @@ impl<H, T: Waitable> Waitable for Object<H, T> {
 /// A wait object.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    /// What the program has asked for, in libfabric's numbers.
+    /// The kind that the program has asked for, in libfabric's numbers.
     kind: u32,
     descriptors: Option<Descriptors>,
 }
 
-/// What waits for objects that were opened without anything to wait with.
+/// The wait object of objects that were opened without one.
 pub(crate) static POLLED: Wait = Wait { kind: WAIT_NONE, descriptors: None };
 
 /// The bell, and what gathers it with the descriptors of the engine; the program gets the latter.
@@ -65,7 +65,7 @@ struct Descriptors {
     is_over: Condvar,
 }
 
-/// Who sleeps.
+/// The sleepers.
 #[derive(Debug, Default)]
 struct Watch {
     /// A thread sleeps on the descriptor.
@@ -101,7 +101,7 @@ impl Wait {
         self.kind
     }
 
-    /// What to poll for.
+    /// The descriptor to poll.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.descriptors.as_ref().map(|descriptors| descriptors.gatherer.as_raw_fd())
     }
@@ -130,7 +130,7 @@ impl Wait {
         }
     }
 
-    /// What to give to `sleep`, taken before the object is armed.
+    /// The value for `sleep`, taken before the object is armed.
     pub(crate) fn watches_over(&self) -> u64 {
         self.descriptors.as_ref().map_or(0, |descriptors| descriptors.watch().over)
     }

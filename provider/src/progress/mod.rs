@@ -1,4 +1,4 @@
-//! What moves data when it is given time, by a program's calls or by the domain's own thread.
+//! Progress, by a program's calls or by the domain's own thread.
 
 pub(crate) mod mover;
 pub(crate) mod source;

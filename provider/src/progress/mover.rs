@@ -1,11 +1,11 @@
-//! The thread of a domain that serves peers while its program does not call: their work on the
-//! program's memory, and all else that moves data, where the program has asked for that.
+//! The progress thread of a domain. It serves peers while the program does not call: their access
+//! to the program's memory, and all other data where the program has asked for that.
 //!
-//! The program holds each endpoint by a lease, which its calls renew before it runs out; so while
-//! it polls, the thread sleeps, and nobody who polls is disturbed. Where a lease has run out, the
-//! thread looks: if the program has called, only too seldom to renew it, the lease begins anew; if
-//! not, the thread serves the endpoint, and sleeps in its bell when nothing is under way. The
-//! program's next call takes the endpoint back, which wakes nobody.
+//! The program holds each endpoint by a lease, which its calls renew before it expires. So the
+//! thread sleeps while the program polls. When a lease has expired, the thread looks. If the
+//! program has called since, only too seldom, the lease begins anew. If not, the thread serves the
+//! endpoint, and sleeps in its bell when nothing is pending. The program's next call takes the
+//! endpoint back, which wakes nobody.
 //!
 //! A program that sleeps in the bell itself is woken by it, and is given the time of a lease to
 //! come: it may have gone to sleep elsewhere.
@@ -41,7 +41,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// What the thread looks after.
+/// The sources of the thread.
 struct Charge {
     wards: Mutex<Vec<Ward>>,
     wait: Arc<Wait>,
@@ -57,7 +57,7 @@ struct Ward {
     stage: Stage,
 }
 
-/// What is to happen before a ward is looked at.
+/// The next step at a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Nothing,
@@ -208,7 +208,7 @@ impl Ward {
         tended == Tended::Moved
     }
 
-    /// What rings the bell does not concern the thread.
+    /// Stops watching: the bell does not concern the thread any more.
     fn unwatch(&self) {
         self.source.descriptor().into_iter().for_each(|bell| self.visitor.wait.unwatch(bell));
     }

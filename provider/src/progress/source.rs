@@ -25,8 +25,7 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// A domain's own thread is to serve peers here from now on, whenever the program stays away.
     fn admit(&self, _visitor: Visitor) {}
 
-    /// What that thread does here, when the lease has run out, the bell has rung, or there is more
-    /// to do.
+    /// Serves the source, when the lease has expired, the bell has rung, or there is more to do.
     fn tend(&self) -> Tended {
         if self.progress() { Tended::Moved } else { Tended::Waits }
     }
@@ -36,7 +35,7 @@ pub(crate) trait Source: Send + Sync + 'static {
         false
     }
 
-    /// What becomes readable, for sleepers.
+    /// The descriptor that becomes readable, for sleepers.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -45,13 +44,13 @@ pub(crate) trait Source: Send + Sync + 'static {
 /// How a domain's own thread and the program tell each other who is there.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
-    /// What the thread sleeps with.
+    /// The wait object of the thread.
     pub(crate) wait: Arc<Wait>,
     /// The program's on the source.
     pub(crate) lease: Lease,
 }
 
-/// What a domain's own thread has found at a source.
+/// The result of a visit of the domain's own thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tended {
     /// There may be more to do.
@@ -74,7 +73,7 @@ impl<L: Policy> Sources<L> {
         Self { all: L::Cell::new(Vec::new()) }
     }
 
-    /// Adds a source, for which whoever sleeps with `wait` wakes, too.
+    /// Adds a source. A sleeper in `wait` wakes for it, too.
     ///
     /// # Errors
     /// The system's code where the source cannot be slept for.

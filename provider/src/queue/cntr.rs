@@ -10,7 +10,7 @@ use crate::sys::cell::{Guard, Policy};
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// What a counter counts.
+/// The values of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) value: u64,
@@ -28,7 +28,7 @@ struct State {
 /// A counter.
 pub(crate) struct Cntr<L: Policy> {
     state: L::Cell<State>,
-    /// What moves the data: each endpoint adds one when it is bound.
+    /// The sources of data: each endpoint adds one when it is bound.
     pub(crate) sources: Sources<L>,
     wait: Option<Attachment>,
     pub(crate) domain: Arc<dyn Entity>,
@@ -40,7 +40,7 @@ impl<L: Policy> Cntr<L> {
         Self { state, sources: Sources::new(), wait, domain }
     }
 
-    /// Changes the count and wakes whoever waits for that.
+    /// Changes the count and wakes the threads that wait for that.
     #[inline]
     pub(crate) fn change(&self, f: impl FnOnce(&mut Count)) {
         let must_ring = self.state.with(|state| {

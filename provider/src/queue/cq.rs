@@ -23,7 +23,7 @@ pub(crate) struct QueuedCompletion {
     pub(crate) buf: usize,
     pub(crate) data: u64,
     pub(crate) tag: u64,
-    /// Whose message it was, as the address vector numbers peers.
+    /// The source of the message, by its number in the address vector.
     pub(crate) source: u64,
 }
 
@@ -62,9 +62,9 @@ fn overrun() -> Failure {
     Failure { completion, olen: 0, err: errno::EOVERRUN, prov_errno: 0, data: Vec::new() }
 }
 
-/// The part of the memory that may be used which completions take beyond the size of a queue under
-/// resource management, until peers have to wait. The operations under way are bounded by memory,
-/// and nothing more is taken in from peers then: such a queue is never overrun.
+/// The part of the usable memory that completions take beyond the size of a queue under resource
+/// management, until peers have to wait. Pending operations are bounded by memory, and nothing more
+/// is taken from peers then: so the queue is never overrun.
 const FLOOD_PART: u64 = 16;
 
 /// Completions that a queue has room for from its beginning; what programs ask for is often far
@@ -74,12 +74,12 @@ const FIRST_ROOM: usize = 1 << 10;
 /// Looks of a call in a row that find something, of which nothing is told.
 const LOOKS_MAX: usize = 16;
 
-/// What is in a queue.
+/// The content of a queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     entries: Ring,
     failures: VecDeque<Failure>,
-    /// What the last failure that was read has left for the program to look at.
+    /// Error data of the last failure that was read, for the program.
     last_data: Vec<u8>,
     size: usize,
     /// Completions from which on peers have to wait.
@@ -174,7 +174,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Room for so many.
+    /// A queue with room for `size` completions.
     fn new(size: usize) -> Self {
         Self { slots: Self::slots(size), taken: 0, put: 0 }
     }
@@ -221,7 +221,7 @@ impl Ring {
     }
 }
 
-/// What a queue is opened with.
+/// The attributes of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// Completions that a program wants room for.
@@ -235,7 +235,7 @@ pub(crate) struct Terms {
 /// A completion queue.
 pub(crate) struct Cq<L: Policy> {
     queue: L::Cell<Queue>,
-    /// What moves the data: each endpoint adds one when it is bound.
+    /// The sources of data: each endpoint adds one when it is bound.
     pub(crate) sources: Sources<L>,
     wait: Option<Attachment>,
     pub(crate) terms: Terms,

@@ -17,7 +17,7 @@ pub(crate) struct Attachment {
 }
 
 impl Attachment {
-    /// What a program has asked for when it opened an object.
+    /// The wait object that a program has asked for.
     ///
     /// # Errors
     /// As [`Wait::open`]; `EINVAL` for a set that is none.
@@ -34,7 +34,7 @@ impl Attachment {
         &self.wait
     }
 
-    /// What to block on, unless that is a set's: its members cannot be blocked on.
+    /// Its own wait object; none of a member of a set, which cannot be blocked on.
     pub(crate) fn own(&self) -> Option<&Wait> {
         self.set.is_none().then_some(&*self.wait)
     }

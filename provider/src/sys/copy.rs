@@ -16,7 +16,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
 /// `count` values at `values`; none if that is null.
 ///
 /// # Safety
-/// There are so many, aligned, and they stay as they are for `'a`.
+/// There are `count` values, aligned, and they stay unchanged for `'a`.
 pub(crate) unsafe fn values<'a, T>(values: *const T, count: usize) -> &'a [T] {
     if values.is_null() || count == 0 {
         return &[];

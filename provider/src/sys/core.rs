@@ -1,8 +1,7 @@
 //! Functions of libfabric's core, looked up at run time: parameters and the log.
 //!
-//! Nothing of libfabric is linked: which of several libraries, by what symbol version, and whether
-//! its names are visible at all, differs from program to program. What is not found is done
-//! without.
+//! Nothing of libfabric is linked: the library, its symbol versions and the visibility of its names
+//! differ from program to program. Functions that are not found are not used.
 
 use crate::abi::{LOG_INFO, LOG_WARN, PARAM_STRING, Provider};
 use crate::sys::copy;
@@ -38,7 +37,8 @@ fn provider() -> Option<*mut Provider> {
     PROVIDER.get().map(|known| known.0)
 }
 
-/// What was found. The library is that which has loaded us, so it outlives our code.
+/// The functions that were found. The library is the one that has loaded us, so it outlives our
+/// code.
 struct Functions {
     define: Option<Define>,
     get: Option<Get>,
@@ -92,7 +92,7 @@ pub(crate) fn define(name: &CStr, help: &CStr) {
     }
 }
 
-/// What the user has set a parameter to that is a text.
+/// The user's value of a text parameter.
 pub(crate) fn text_parameter(name: &CStr) -> Option<String> {
     let (provider, get) = (provider()?, functions().get?);
     let mut value: *const c_char = std::ptr::null();

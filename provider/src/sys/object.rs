@@ -54,7 +54,7 @@ impl<H, T> Object<H, T> {
     }
 }
 
-/// What C sees of an object.
+/// The C structure of an object.
 pub(crate) trait Head {
     /// Has every call on the way of data answered with an error. Those that set up and tear down
     /// look the object up, and do not find it.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What `fi_cq_read` has told.
+/// An entry of `fi_cq_read`.
 pub(crate) type Told = CqTaggedEntry;
 
 /// An endpoint with one queue for both directions.

@@ -101,7 +101,7 @@ pub(crate) fn core() -> &'static Core {
     })
 }
 
-/// What `fi_getinfo` has returned, or is to be asked.
+/// A list that `fi_getinfo` has returned, or hints for it.
 #[derive(Debug)]
 pub(crate) struct Infos(pub(crate) *mut Info);
 
@@ -141,7 +141,7 @@ impl Infos {
         hints
     }
 
-    /// What the provider answers to these hints.
+    /// The answer of the provider to these hints.
     pub(crate) fn get(&self) -> Result<Self, c_int> {
         self.get_at(API, None, None, 0)
     }

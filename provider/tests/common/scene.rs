@@ -5,7 +5,7 @@ use super::*;
 
 pub(crate) const KEY: u64 = 7;
 
-/// What all of the memory holds.
+/// The initial value of all bytes.
 const UNTOUCHED: u8 = 0xee;
 
 pub(crate) fn code(code: i32) -> isize {
@@ -22,7 +22,7 @@ pub(crate) struct Scene {
     first: u64,
 }
 
-/// What a call is aimed at.
+/// The target of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aim {
     pub(crate) to: u64,

@@ -1,4 +1,4 @@
-//! What programs read of completions and failures, in every form and version.
+//! Completions and failures as programs read them, in every form and version.
 
 use super::*;
 use crate::abi::layout::version;

@@ -5,7 +5,7 @@ use crate::info::offer::{CAPABILITIES, KINDS};
 
 const API: u32 = version(1, 17);
 
-/// What everybody gets.
+/// Capabilities that every program gets.
 const REACH: u64 = LOCAL_COMM | REMOTE_COMM;
 
 fn full() -> Offer {

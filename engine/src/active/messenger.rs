@@ -259,7 +259,7 @@ impl<S> Messenger<S> {
     /// Sends a message. Waits until there is room for all of it, and runs handlers meanwhile.
     ///
     /// # Errors
-    /// [`Fault::TooLong`] for a payload of more than [`LONGEST`](super::LONGEST) bytes;
+    /// [`Fault::TooLong`] for a payload of more than [`LONGEST`] bytes;
     /// [`Fault::PeerDead`]; [`Fault::ForeignHandle`] for an unknown peer.
     // spec: AM-5, AM-9
     #[inline]

@@ -162,7 +162,7 @@ impl From<SetupError> for DisconnectReason {
             SetupError::Rejected { why, .. } => Self::Rejected(why),
             SetupError::Version { theirs, ours, .. } => Self::Version { theirs, ours },
             SetupError::PeerLeft { .. } => Self::Died,
-            // Nobody listens there any more.
+            // The listener has gone.
             SetupError::Os { call: "connect", errno: Errno::CONNREFUSED } => Self::Died,
             SetupError::Os { call, errno } => Self::Os { call, errno },
             other => Self::Other(other.to_string()),

@@ -1,8 +1,8 @@
 //! Silent peers, and what the log says of them.
 //!
-//! Nobody answers for a process that is stopped, nor for one that was killed. But the host of a
-//! killed process answers each datagram to its port that the port is closed ("port unreachable").
-//! Others can say that in its name; so a link asks for it only while it hears nothing.
+//! A process that is stopped and one that was killed are both silent. The host of a killed process
+//! answers each datagram to its port with "port unreachable". Another host can forge that answer,
+//! so a link takes note of it only while it hears nothing.
 use crate::log::tell;
 use std::net::SocketAddr;
 use std::time::Duration;

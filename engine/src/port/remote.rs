@@ -68,7 +68,7 @@ impl Remote {
     pub(super) fn close(&mut self) {
         debug_assert!(
             self.progress_thread.is_none() || self.is_open(),
-            "a progress_thread has a wire to look after"
+            "a progress thread has a wire to serve"
         );
         if let Some(progress_thread) = self.progress_thread.take() {
             progress_thread.stop();

@@ -204,6 +204,6 @@ impl Exchange for OverLanes<'_> {
 
     fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
         let pushed = self.responses.push_with((Kind::Response, 0), head, (len, fill));
-        debug_assert!(pushed, "has_room() incoming first");
+        debug_assert!(pushed, "has_room() came first");
     }
 }

@@ -107,8 +107,8 @@ impl RawEndpoint {
             ConnectionState::Unconnected => {
                 if let Err(why) = self.call(remote) {
                     let fault = why.fault();
-                    self.log_end(remote, &why);
-                    self.remotes[remote].reject(why);
+                    // Receives may name it already.
+                    self.end_remote(remote, why);
                     return Err(fault.into());
                 }
             }

@@ -136,6 +136,19 @@ fn a_pattern_ignores_masked_bits_and_a_probe_keeps_the_message() {
     drop(send.join().expect("no panic"));
 }
 
+// spec: ENV-8
+#[test]
+fn a_receive_fails_if_the_first_call_finds_its_endpoint_gone() {
+    let (mut first, to, second, _) = pair();
+    let receive = first.post_receive(Pattern::tag(3).from(to), vec![0; 8]).expect("posted");
+    drop(second);
+    let refused = first.post_send(to, 3, vec![0; 8]).expect_err("nothing listens");
+    assert!(matches!(refused.error, PostError::Fault(Fault::PeerDead)), "{refused}");
+    let finished = first.poll().expect("the receive has failed");
+    assert_eq!(finished.request, receive);
+    assert!(matches!(finished.outcome, Outcome::Failed(Fault::PeerDead)), "{finished:?}");
+}
+
 // spec: ENV-34
 #[test]
 fn a_receive_from_an_endpoint_that_has_gone_fails_and_a_dropped_one_frees_its_buffers() {

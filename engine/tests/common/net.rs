@@ -58,6 +58,11 @@ pub fn connect(near: &mut Port, far: &mut Port, at: SocketAddr) -> (PeerId, Peer
     std::thread::scope(|scope| {
         let connecting = scope.spawn(|| near.connect_net(&[at]).expect("the far port accepts"));
         let near = far.accept().expect("the near port connects");
+        // Its first answer may be lost: it goes again when the port is polled.
+        while !connecting.is_finished() {
+            far.progress();
+            std::thread::yield_now();
+        }
         (connecting.join().expect("no panic"), near)
     })
 }

@@ -93,8 +93,11 @@ impl<T> Slab<T> {
         value
     }
 
+    /// The values in the order of their places, of which the lowest are given first: behind the
+    /// last value there may be many empty ones.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
-        self.places.iter().zip(0..).filter_map(|(value, place)| Some((place, value.as_ref()?)))
+        let places = self.places.iter().zip(0..);
+        places.filter_map(|(value, place)| Some((place, value.as_ref()?))).take(self.len)
     }
 
     pub(super) fn len(&self) -> usize {

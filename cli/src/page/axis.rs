@@ -27,6 +27,9 @@ pub(crate) enum Unit {
 }
 
 /// An axis that is laid out for numbers.
+///
+/// The logarithmic axis of plotters marks whole powers of its base only. So it has one mark or none
+/// where all numbers lie within a decade.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     unit: Unit,

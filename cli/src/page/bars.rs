@@ -37,9 +37,12 @@ pub(crate) struct Bar {
 }
 
 impl Bars {
+    pub(super) fn height(&self) -> u32 {
+        BAR * self.bars.len() as u32 + BELOW
+    }
+
     pub(super) fn svg(&self) -> Result<String> {
-        let height = BAR * self.bars.len() as u32 + BELOW;
-        canvas::svg(height, |area| {
+        canvas::svg(self.height(), |area| {
             self.draw(area).map_err(|error| anyhow!("could not draw: {error}"))
         })
     }

@@ -29,6 +29,7 @@ const SERIES: [Colour; 8] = [
 const LIMIT_COLOUR: Colour = colour("limit", [0x75, 0x75, 0x75], "#a6a6a6");
 const INK_COLOUR: Colour = colour("ink", [0x26, 0x26, 0x26], "#dedede");
 const RULE_COLOUR: Colour = colour("rule", [0xdf, 0xdf, 0xdf], "#3a3a3a");
+const PAPER_COLOUR: Colour = colour("paper", [0xff, 0xff, 0xff], "#161616");
 
 /// Limits of the machine, which the style sheet draws dashed.
 pub(super) const LIMIT: RGBColor = LIMIT_COLOUR.light;
@@ -36,6 +37,9 @@ pub(super) const LIMIT: RGBColor = LIMIT_COLOUR.light;
 pub(super) const INK: RGBColor = INK_COLOUR.light;
 /// The grid.
 pub(super) const RULE: RGBColor = RULE_COLOUR.light;
+
+/// The background.
+pub(super) const PAPER: RGBColor = PAPER_COLOUR.light;
 
 /// The colour of a series.
 pub(super) fn of(number: usize) -> RGBColor {
@@ -49,7 +53,7 @@ pub(super) fn hex(RGBColor(r, g, b): RGBColor) -> String {
 
 /// Variables for all colours, and rules by which they take the place of those that were drawn.
 pub(super) fn style() -> String {
-    let all = || SERIES.iter().chain([&LIMIT_COLOUR, &INK_COLOUR, &RULE_COLOUR]);
+    let all = || SERIES.iter().chain([&LIMIT_COLOUR, &INK_COLOUR, &RULE_COLOUR, &PAPER_COLOUR]);
     let (mut light, mut dark, mut rules) = (String::new(), String::new(), String::new());
     for Colour { name, light: drawn, dark: instead } in all() {
         let drawn = hex(*drawn);

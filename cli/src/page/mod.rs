@@ -8,6 +8,7 @@ mod axis;
 mod bars;
 mod canvas;
 mod colours;
+mod file;
 mod plot;
 
 use std::fmt::Write;

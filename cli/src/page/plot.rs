@@ -39,6 +39,10 @@ pub(crate) enum Shown {
 }
 
 impl Plot {
+    pub(super) fn height(&self) -> u32 {
+        HEIGHT
+    }
+
     pub(super) fn svg(&self) -> Result<String> {
         canvas::svg(HEIGHT, |area| {
             self.draw(area).map_err(|error| anyhow!("could not draw: {error}"))

@@ -138,3 +138,19 @@ fn colours_are_exchanged_in_dark_surroundings() {
         }
     }
 }
+
+#[test]
+fn a_chart_is_a_file_of_its_own() {
+    for chart in [plot(), bars()] {
+        let svg = chart.file(&format!("{} {NASTY}", "a caption of many words ".repeat(9))).unwrap();
+        let document = parsed(&svg);
+        let told = NASTY.replace(['\u{1}', '\u{0}'], "");
+        assert!(words(&named(&document, "title")[0]).starts_with(&chart.title[..4]));
+        let texts: Vec<_> = named(&document, "text").iter().map(words).collect();
+        // A caption breaks between words.
+        assert!(texts.join(" ").ends_with(&told), "{texts:?}");
+        assert!(texts.iter().filter(|text| text.contains("caption")).count() > 3, "{texts:?}");
+        assert!(words(&named(&document, "style")[0]).contains("prefers-color-scheme"));
+        assert!(named(&document, "script").is_empty());
+    }
+}

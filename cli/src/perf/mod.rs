@@ -74,6 +74,14 @@ pub(crate) struct Args {
     #[arg(long, requires = "report")]
     no_peers: bool,
 
+    /// Measure only messages beside other libraries, and draw their latency by size as an SVG file
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["list", "report", "ops", "sizes", "json", "procs", "net"]
+    )]
+    chart: Option<PathBuf>,
+
     /// Repetitions of each figure [default: 31, quick: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     reps: Option<u32>,
@@ -131,10 +139,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         eprint!("ayre: {refusal}");
         return Ok(ExitCode::from(NOTHING));
     }
-    if let Some(path) = &args.report {
+    if let Some(path) = args.report.as_ref().or(args.chart.as_ref()) {
         // One that cannot be written is refused before anything is measured.
         let file = OpenOptions::new().append(true).create(true).open(path);
         file.with_context(|| format!("could not write {}", path.display()))?;
+    }
+    if let Some(path) = &args.chart {
+        let chart = page::latency_file(&peers::compare(&args)?)?;
+        std::fs::write(path, chart).with_context(|| path.display().to_string())?;
+        return Ok(ExitCode::SUCCESS);
     }
     let kept = args.report.is_some().then(Kept::create).transpose()?;
     report(&args).titles()?;

@@ -97,6 +97,17 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison) -> Result
     Ok(())
 }
 
+/// The chart of latencies alone, as an SVG file.
+pub(super) fn latency_file(comparison: &Comparison) -> Result<String> {
+    let own: Vec<_> = comparison.series.iter().filter(|one| one.is_latency).collect();
+    let of_machine = info::facts().into_iter().find(|(name, _)| *name == "processor");
+    let machine = of_machine.map_or_else(String::new, |(_, told)| format!("{told}. "));
+    let placement = placement(&comparison.figures);
+    let placement = placement.map_or_else(String::new, |told| format!("Processors: {told}. "));
+    let made_by = crate::page::made_by();
+    beside(&own, true).file(&format!("{machine}{placement}{made_by}"))
+}
+
 /// Series of all libraries, and a table of them with the least and the greatest reading.
 fn beside(compared: &[&Compared], is_latency: bool) -> Chart {
     let (title, name, unit) = match is_latency {

@@ -149,6 +149,23 @@ impl Table {
         Self { heads, lines: vec![] }
     }
 
+    /// As Markdown, with its columns below each other.
+    pub(crate) fn markdown(&self) -> String {
+        let lines = || [&self.heads].into_iter().chain(&self.lines);
+        let width = |column: usize| {
+            let cells = lines().filter_map(|line| line.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let row = |cells: &[String]| {
+            let cells = cells.iter().enumerate();
+            let padded = cells.map(|(column, cell)| format!(" {cell:0$} |", width(column)));
+            format!("|{}\n", padded.collect::<String>())
+        };
+        let rule: Vec<_> = (0..self.heads.len()).map(|column| "-".repeat(width(column))).collect();
+        let below: String = self.lines.iter().map(|line| row(line)).collect();
+        row(&self.heads) + &row(&rule) + &below
+    }
+
     fn html(&self) -> String {
         let mut html = "<div class=\"wide\"><table>\n<thead><tr>".to_owned();
         for head in &self.heads {

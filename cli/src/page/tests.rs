@@ -125,6 +125,14 @@ fn tables_have_the_cells_that_they_were_given() {
 }
 
 #[test]
+fn a_table_is_written_as_markdown() {
+    let mut table = Table::new(["one way", "UCX"]);
+    table.lines = vec![vec!["8 B".to_owned(), "1.25 us".to_owned()]];
+    let written = "| one way | UCX     |\n| ------- | ------- |\n| 8 B     | 1.25 us |\n";
+    assert_eq!(table.markdown(), written);
+}
+
+#[test]
 fn colours_are_exchanged_in_dark_surroundings() {
     let html = page();
     let document = parsed(&html);

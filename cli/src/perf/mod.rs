@@ -75,6 +75,8 @@ pub(crate) struct Args {
     no_peers: bool,
 
     /// Measure only messages beside other libraries, and draw their latency by size as an SVG file
+    ///
+    /// The medians are printed as a table, too.
     #[arg(
         long,
         value_name = "FILE",
@@ -145,9 +147,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         file.with_context(|| format!("could not write {}", path.display()))?;
     }
     if let Some(path) = &args.chart {
-        let chart = page::latency_file(&peers::compare(&args)?)?;
+        let comparison = peers::compare(&args)?;
+        let chart = page::latency_file(&comparison)?;
         std::fs::write(path, chart).with_context(|| path.display().to_string())?;
-        return Ok(ExitCode::SUCCESS);
+        return print(&page::latency_table(&comparison).markdown());
     }
     let kept = args.report.is_some().then(Kept::create).transpose()?;
     report(&args).titles()?;

@@ -1,5 +1,7 @@
 //! The page that `--report` writes: what was measured beside the machine's own limits, as charts.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 
 use super::kept::Figure;
@@ -106,6 +108,24 @@ pub(super) fn latency_file(comparison: &Comparison) -> Result<String> {
     let placement = placement.map_or_else(String::new, |told| format!("Processors: {told}. "));
     let made_by = crate::page::made_by();
     beside(&own, true).file(&format!("{machine}{placement}{made_by}"))
+}
+
+/// The medians of that chart: a line for each size, a column for each library.
+pub(super) fn latency_table(comparison: &Comparison) -> Table {
+    let own: Vec<_> =
+        comparison.series.iter().filter(|one| one.is_latency && !one.is_limit).collect();
+    let sizes: BTreeSet<_> = own.iter().flat_map(|one| one.readings.keys().copied()).collect();
+    let names = own.iter().map(|one| one.name.as_str());
+    let mut table = Table::new(["one way"].into_iter().chain(names));
+    for size in sizes {
+        let time = |one: &&Compared| {
+            let median = one.medians().find(|(of, _)| *of == size);
+            median.map_or_else(String::new, |(_, time)| Unit::Nanoseconds.label(time))
+        };
+        let label = Unit::Bytes.label(size as f64);
+        table.lines.push([label].into_iter().chain(own.iter().map(time)).collect());
+    }
+    table
 }
 
 /// Series of all libraries, and a table of them with the least and the greatest reading.
@@ -371,6 +391,24 @@ mod tests {
             assert!(html.contains(told), "{told} in {html}");
         }
         assert!(!html.contains("raw-put, raw"));
+    }
+
+    #[test]
+    fn libraries_are_beside_each_other_in_a_table() {
+        let compared = |name: &str, is_limit, readings: &[(usize, f64)]| Compared {
+            name: name.to_owned(),
+            is_limit,
+            is_latency: true,
+            readings: readings.iter().map(|(size, time)| (*size, vec![*time])).collect(),
+        };
+        let series = vec![
+            compared("Ayre", false, &[(8, 70.0)]),
+            compared("limit", true, &[(8, 64.0)]),
+            compared("UCX", false, &[(8, 180.0), (4096, 1200.0)]),
+        ];
+        let table = latency_table(&Comparison { series, ..Comparison::default() });
+        assert_eq!(table.heads, ["one way", "Ayre", "UCX"]);
+        assert_eq!(table.lines, [["8 B", "70 ns", "180 ns"], ["4 KiB", "", "1.2 us"]]);
     }
 
     #[test]

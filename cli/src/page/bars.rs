@@ -93,13 +93,16 @@ impl Bars {
         Ok(())
     }
 
+    /// Empty where all is of one kind, which the axis names.
     pub(super) fn legend(&self) -> Vec<(String, String)> {
-        let bars = (canvas::mark_of_patch(colours::of(0)), self.axis.name.clone());
         let mark = self.mark.iter();
         let mark = mark.map(|(name, _)| (canvas::mark_of_line(colours::INK), name.clone()));
         let cut = self.bars.iter().any(|bar| self.is_cut(bar));
         let cut = cut.then(|| (canvas::mark_of_patch(colours::of(1)), CUT.to_owned()));
-        [bars].into_iter().chain(mark).chain(cut).collect()
+        let others: Vec<_> = mark.chain(cut).collect();
+        let bars = (canvas::mark_of_patch(colours::of(0)), self.axis.name.clone());
+        let bars = (!others.is_empty()).then_some(bars);
+        bars.into_iter().chain(others).collect()
     }
 
     fn is_cut(&self, bar: &Bar) -> bool {

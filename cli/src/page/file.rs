@@ -52,18 +52,24 @@ fn text(x: u32, y: u32, words: &str) -> String {
     format!("<text x=\"{x}\" y=\"{y}\" fill=\"{ink}\">{words}</text>\n")
 }
 
-/// Lines of whole words.
+/// Lines of whole words, but of those that are longer than a line.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().flat_map(pieces) {
         let line = lines.last_mut().expect("there is a first line");
         if line.is_empty() {
-            line.push_str(word);
+            line.push_str(&word);
         } else if line.chars().count() + 1 + word.chars().count() <= CHARACTERS_MAX {
             let _ = write!(line, " {word}");
         } else {
-            lines.push(word.to_owned());
+            lines.push(word);
         }
     }
     lines
+}
+
+/// A word in parts that a line has room for.
+fn pieces(word: &str) -> Vec<String> {
+    let characters: Vec<_> = word.chars().collect();
+    characters.chunks(CHARACTERS_MAX).map(|part| part.iter().collect()).collect()
 }

@@ -1,7 +1,6 @@
 //! `ayre study`: what recordings of collectives tell of the links that they went over.
 
 mod cluster;
-mod plot;
 mod predict;
 mod recording;
 mod report;
@@ -15,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use self::recording::{Calls, Kind, Recording};
 use self::report::Study;
+use crate::page::made_by;
 
 /// Calls of one kind from which on they are worth a study.
 const CALLS_MIN: usize = 40;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Study these calls, such as `allreduce-1024`; the ones that took the most time otherwise
     #[arg(long)]
     calls: Option<String>,
-    /// Draw plots as SVG into this folder
+    /// Draw the charts of the page into this folder, each as an SVG file
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
     /// Write what is found as a page for a browser, too, which fetches nothing
@@ -53,8 +53,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut text = format!("{}{}", report::kinds(&all), study.text(&kind));
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        for (name, drawing) in study.plots(&kind) {
-            let path = folder.join(name);
+        for (name, chart) in study.charts() {
+            let path = folder.join(name).with_extension("svg");
+            let drawing = chart.file(&format!("Calls of {kind}. {}", made_by()))?;
             std::fs::write(&path, drawing).with_context(|| path.display().to_string())?;
             text += &format!("drawn: {}\n", path.display());
         }

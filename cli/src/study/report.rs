@@ -1,14 +1,13 @@
-//! A study as text and as plots.
+//! A study as text.
 
 mod page;
 
 use std::fmt::Write;
 
 use super::cluster::{Cluster, clusters};
-use super::plot::{self, AXES_MAX, Shape};
 use super::predict::{Accuracy, accuracy};
 use super::recording::{Calls, Kind, parts};
-use super::stats::{class_of, limits, mean, median, quantile, spearman};
+use super::stats::{class_of, limits, median, quantile, spearman};
 
 /// Names of the classes of times.
 const CLASSES: [&str; 3] = ["short", "medium", "long"];
@@ -152,42 +151,5 @@ impl<'a> Study<'a> {
             );
         }
         text
-    }
-
-    /// Plots, and how their files are called.
-    pub(super) fn plots(&self, kind: &Kind) -> [(&'static str, String); 3] {
-        let mut columns: Vec<_> = self.ranked.iter().take(AXES_MAX).map(|(at, _)| *at).collect();
-        columns.sort_unstable();
-        let axes: Vec<_> = columns.iter().map(|at| self.calls.columns[*at].clone()).collect();
-        let times = self.calls.times();
-        let classes: Vec<_> = times.iter().map(|time| class_of(*time, self.limits)).collect();
-        let of_class = |class| (0..times.len()).filter(|at| classes[*at] == class).collect();
-        let by_class = CLASSES.iter().enumerate().map(|(class, name)| {
-            let places: Vec<usize> = of_class(class);
-            self.shape(format!("{name}: {} calls", places.len()), &columns, &places)
-        });
-        let by_class: Vec<_> = by_class.collect();
-        let by_cluster = self.clusters.iter().map(|cluster| {
-            let own: Vec<_> = cluster.calls.iter().map(|at| times[*at]).collect();
-            let name = format!("{} calls, median {:.1} us", own.len(), median(&own) / 1e3);
-            self.shape(name, &columns, &cluster.calls)
-        });
-        let stars: Vec<_> = by_class.iter().take(1).cloned().chain(by_cluster).collect();
-        let dots: Vec<_> = times.iter().copied().zip(classes.iter().copied()).collect();
-        [
-            ("stars.svg", plot::stars(&format!("{kind}: loads of slow calls"), &axes, &stars)),
-            ("loads.svg", plot::lines(&format!("{kind}: mean loads"), &axes, &by_class)),
-            ("times.svg", plot::times(&format!("{kind}: times of calls"), &dots)),
-        ]
-    }
-
-    /// Mean loads of some calls, as shares of what 99 % of all have at most.
-    fn shape(&self, name: String, columns: &[usize], places: &[usize]) -> Shape {
-        let share = |column: &usize| {
-            let most = quantile(&self.calls.column(*column), 0.99).max(1.0);
-            let own = places.iter().map(|at| self.calls.calls[*at].loads[*column]);
-            (mean(&own.collect::<Vec<_>>()) / most).clamp(0.0, 1.0)
-        };
-        (name, columns.iter().map(share).collect())
     }
 }

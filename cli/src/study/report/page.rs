@@ -1,4 +1,4 @@
-//! A study as a page for a browser: what is printed of it, with charts.
+//! A study as a page for a browser, or as files: what is printed of it, with charts.
 
 use anyhow::Result;
 
@@ -6,14 +6,17 @@ use super::{CLASSES, SHOWN, Study};
 use crate::page::{
     Axis, Bar, Bars, Chart, Drawing, Page, Plot, Series, Shown, Table, Unit, made_by,
 };
+use crate::study::cluster::Cluster;
 use crate::study::predict::Accuracy;
 use crate::study::recording::{Calls, Kind};
-use crate::study::stats::{class_of, median, quantile};
+use crate::study::stats::{class_of, mean, median, quantile};
 
 /// Short calls that are drawn at most; of more, every second one, and so on.
 const SHORT_MAX: usize = 2000;
 /// Correlations that are drawn at most.
 const BARS_MAX: usize = 24;
+/// Links that are drawn for each group of slow calls at most.
+const LINKS_MAX: usize = 8;
 
 /// Explanations for a reader who has never seen the page.
 const READING: [&str; 4] = [
@@ -41,12 +44,24 @@ impl Study<'_> {
             return Ok(page);
         }
         page.heading("Which loads of links go with slow calls");
-        page.charts(&[self.loads()])?;
+        page.charts(&[self.correlations_drawn()])?;
         page.heading("Slow calls, by the links that are loaded then");
         page.table(&self.slow_calls());
+        page.charts(&self.loads_of_slow_calls())?;
         page.heading("How well loads foretell the time");
         page.table(&self.accuracies());
         Ok(page)
+    }
+
+    /// The charts of the page, each with a name for its file.
+    pub(in crate::study) fn charts(&self) -> Vec<(String, Chart)> {
+        let mut charts = vec![("times".to_owned(), self.times())];
+        if !self.calls.columns.is_empty() {
+            charts.push(("correlations".to_owned(), self.correlations_drawn()));
+        }
+        let groups = self.loads_of_slow_calls().into_iter().zip(1..);
+        charts.extend(groups.map(|(chart, number)| (format!("slow-{number}"), chart)));
+        charts
     }
 
     fn times(&self) -> Chart {
@@ -76,7 +91,7 @@ impl Study<'_> {
         Chart { title: "Time of each call".to_owned(), drawing, numbers }
     }
 
-    fn loads(&self) -> Chart {
+    fn correlations_drawn(&self) -> Chart {
         let mut numbers = Table::new(["load", "correlation", "beyond chance"]);
         let mut bars = vec![];
         for (place, (column, correlation)) in self.ranked.iter().enumerate() {
@@ -94,6 +109,47 @@ impl Study<'_> {
         let mark = Some(("what chance may give".to_owned(), self.chance));
         let drawing = Drawing::Bars(Bars { axis, most: f64::INFINITY, mark, bars });
         Chart { title: "Correlation of loads with the time".to_owned(), drawing, numbers }
+    }
+
+    /// A chart for each group of slow calls.
+    fn loads_of_slow_calls(&self) -> Vec<Chart> {
+        let times = self.calls.times();
+        let is_short = |at: &usize| class_of(times[*at], self.limits) == 0;
+        let short: Vec<_> = (0..times.len()).filter(is_short).collect();
+        let groups = self.clusters.iter().zip(1..);
+        groups.map(|(cluster, number)| self.loads_of(cluster, number, &short)).collect()
+    }
+
+    /// The links whose load during the calls of a group exceeds that of short calls most.
+    fn loads_of(&self, cluster: &Cluster, number: usize, short: &[usize]) -> Chart {
+        let load = |column: usize, calls: &[usize]| {
+            let loads = calls.iter().map(|at| self.calls.calls[*at].loads[column]);
+            mean(&loads.collect::<Vec<_>>())
+        };
+        let link = |column| {
+            let most = quantile(&self.calls.column(column), 0.99).max(1.0);
+            let loads = [load(column, &cluster.calls), load(column, short)];
+            (column, loads.map(|load| load / most), loads)
+        };
+        let mut links: Vec<_> = (0..self.calls.columns.len()).map(link).collect();
+        let beyond = |[slow, short]: [f64; 2]| slow - short;
+        links.sort_by(|one, other| beyond(other.1).total_cmp(&beyond(one.1)));
+        links.truncate(LINKS_MAX);
+        let mut numbers = Table::new(["load", "mean in these calls", "mean in short calls"]);
+        let bar = |(column, [share, _], loads): (usize, [f64; 2], [f64; 2])| {
+            let name = self.calls.columns[column].clone();
+            let [slow, short] = loads.map(|load| Unit::Count.label(load));
+            let told = format!("{slow} (short: {short})");
+            numbers.lines.push(vec![name.clone(), slow, short]);
+            Bar { name, value: share.min(1.0), told }
+        };
+        let bars = links.into_iter().map(bar).collect();
+        let own: Vec<_> = cluster.calls.iter().map(|at| self.calls.calls[*at].time).collect();
+        let (many, middle) = (own.len(), Unit::Nanoseconds.label(median(&own)));
+        let title = format!("Loads of slow calls, group {number}: {many} calls, median {middle}");
+        let axis = Axis::new("mean load / what 99 % of all calls stay below", Unit::Count);
+        let drawing = Drawing::Bars(Bars { axis, most: 1.0, mark: None, bars });
+        Chart { title, drawing, numbers }
     }
 
     fn slow_calls(&self) -> Table {

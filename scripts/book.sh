@@ -2,6 +2,7 @@
 # Builds the book of docs/, target/book/docs/index.html, with mdBook.
 set -eu
 cd "$(dirname "$0")/.."
+scripts/drawings.sh
 
 say() { echo "book: $*"; }
 

@@ -12,5 +12,6 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets -- -D warnings
 step cargo xtask tidy
 step cargo xtask spec
+step scripts/drawings.sh check
 export RUSTDOCFLAGS="-D warnings"
 step cargo doc --workspace --no-deps --document-private-items

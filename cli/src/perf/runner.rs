@@ -182,6 +182,8 @@ fn measure(
         repetitions.push(operation, raw.map_or(operation, |raw| raw * steps));
     }
     let times = spread(&mut subject, &repetitions, side, plan)?;
+    // A rank that closes its port now would be a dead peer of one whose last call is under way.
+    side.barrier();
     let raw_op = match &limit {
         Some(limit) => limit.case.name(),
         None => subject.case.name(),

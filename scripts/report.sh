@@ -1,13 +1,14 @@
 #!/bin/sh
-# Opens the pages of `ayre perf`, `ayre study` and `ayre top` in a browser as wide as a telephone
-# that finds no other host, and checks how it lays them out: nothing too wide, cut off, too small or
-# over each other. Needs chromium, and the tool as `make test` builds it.
+# Opens the pages and the charts of `ayre perf`, `ayre study` and `ayre top` in a browser as wide as
+# a telephone that finds no other host, and checks how it lays them out: nothing too wide, cut off,
+# too small or over each other. Other libraries have made-up figures. Needs chromium, perl, and the
+# tool as `make test` builds it.
 set -eu
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 cd "$here/.."
 ayre="${CARGO_TARGET_DIR:-target}/checked/ayre"
 
-for tool in chromium "$ayre"; do
+for tool in chromium perl "$ayre"; do
     if ! command -v "$tool" >/dev/null; then
         echo "report: $tool is missing" >&2
         exit 1
@@ -28,6 +29,16 @@ recording() {
             printf "%d\t0\t%d\tAllreduce\tDoubling\t1024\t%d\t%d\n", call, time, load, load / 3
         }
     }'
+}
+
+# A page around a chart that is a file of its own, as a README shows it.
+framed() {
+    echo '<!DOCTYPE html><meta name="viewport" content="width=device-width, initial-scale=1"/>'
+    echo '<meta name="color-scheme" content="light dark"/>'
+    echo '<body style="margin: 1rem; background: var(--paper)"><figure style="margin: 0">'
+    cat "$1"
+    echo '</figure>'
+    echo '</body>'
 }
 
 # What the browser says of a page: its second argument is 0 for dark surroundings, 1 for light ones.
@@ -71,15 +82,42 @@ check() {
     echo "report: ${1##*/}: $title"
 }
 
-"$ayre" perf --quick --reps 1 --op latency,bandwidth --no-peers --report "$scratch/perf.html" \
-    >/dev/null
+mkdir "$scratch/peers"
+for tool in ucx_info ucx_perftest fi_info fi_pingpong mpicc mpirun; do
+    ln -s "$here/made-up-peer.pl" "$scratch/peers/$tool"
+done
+perf() {
+    PATH="$scratch/peers:$PATH" "$ayre" perf --quick "$@" >/dev/null 2>"$scratch/said" || {
+        cat "$scratch/said" >&2
+        exit 1
+    }
+}
+
+perf --reps 1 --op latency,bandwidth --report "$scratch/perf.html"
+perf --chart "$scratch/latency.svg"
 recording >"$scratch/recording.tsv"
-"$ayre" study "$scratch/recording.tsv" --html "$scratch/study.html" >/dev/null
+"$ayre" study "$scratch/recording.tsv" --html "$scratch/study.html" --plots "$scratch" >/dev/null
 "$ayre" top --interval 0.05 --html "$scratch/top.html"
 
-check "$scratch/perf.html" 5 light 1
-check "$scratch/perf.html" 5 dark 0
-check "$scratch/study.html" 2 dark 0
+# All libraries have their places in the legend.
+for peer in UCX libfabric MPI; do
+    for drawn in perf.html latency.svg; do
+        grep -q ">$peer</" "$scratch/$drawn" || {
+            echo "report: $drawn has no $peer" >&2
+            cat "$scratch/said" >&2
+            exit 1
+        }
+    done
+done
+
+check "$scratch/perf.html" 7 light 1
+check "$scratch/perf.html" 7 dark 0
+check "$scratch/study.html" 3 dark 0
+for chart in latency times correlations slow-1; do
+    framed "$scratch/$chart.svg" >"$scratch/$chart.html"
+    check "$scratch/$chart.html" 1 dark 0
+done
+check "$scratch/latency.html" 1 light 1
 # There may be no link.
 title=$(laid_out "$scratch/top.html" 1)
 case "$title" in

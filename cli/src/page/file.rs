@@ -11,7 +11,7 @@ use super::{Chart, Drawing, colours, escaped};
 const TITLE: u32 = 56;
 const LINE: u32 = 40;
 /// Characters of a line of the caption at most.
-const CHARACTERS_MAX: usize = 60;
+const CHARACTERS_MAX: usize = 50;
 /// Units of width before text, and before the names in the legend.
 const LEFT: u32 = 24;
 const NAMES: u32 = 104;

@@ -1,5 +1,5 @@
 //! Counts words: all ranks but one read files and enqueue lines, rank 0 takes them from its remote
-//! queue and counts. No producer waits for another one, and none asks before it enqueues.
+//! queue and counts. Producers neither wait for each other nor ask before they enqueue.
 //!
 //! ```sh
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
@@ -7,23 +7,19 @@
 //! ```
 //!
 //! Without arguments it counts the words of the contract, this repository's `spec/`.
-mod files;
+mod words;
 
 use ayre::{PeerId, Port, PostError, Queue, RemoteQueue};
-use std::collections::HashMap;
 use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use words::Counts;
 
 const CAPACITY: usize = 64 << 10;
-/// A record that is no line: its producer has no more.
+/// The last record of a producer.
 const END: &[u8] = b"\0";
-const SHOWN: usize = 5;
-
-type Counts = HashMap<String, u64>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = files::named_or_in(&["spec"])?;
+    let files = words::files(&["spec"])?;
     let mut port = Port::join()?;
     let (rank, producers) = (port.rank(), port.size() - 1);
     if producers == 0 {
@@ -36,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             port.share_queue(producer, &mut queue, 0)?;
         }
         let counts = consume(&mut port, &mut queue, producers)?;
-        report(&counts, &files, producers)?;
+        words::report(&counts, &files, 0)?;
     } else {
         let mut queue = port.accept_queue(PeerId(0), 0)?;
         for file in files.iter().skip(rank - 1).step_by(producers) {
@@ -50,15 +46,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Enqueues the lines of a file, long ones in parts that end with a word.
 fn produce(port: &mut Port, queue: &mut RemoteQueue, file: &Path) -> Result<(), Box<dyn Error>> {
-    let text = String::from_utf8_lossy(&fs::read(file)?).into_owned();
-    for line in text.lines() {
+    for line in words::read(file)?.lines() {
         let mut record = String::new();
-        for word in words(line) {
+        for word in words::words(line) {
             if !record.is_empty() && record.len() + 1 + word.len() > queue.record_max() {
                 enqueue(port, queue, record.as_bytes())?;
                 record.clear();
             }
-            record.push_str(word);
+            record.push_str(&word);
             record.push(' ');
         }
         if !record.is_empty() {
@@ -81,6 +76,7 @@ fn enqueue(port: &mut Port, queue: &mut RemoteQueue, record: &[u8]) -> Result<()
     }
 }
 
+/// Counts the lines of all producers until each has sent its last record.
 fn consume(
     port: &mut Port,
     queue: &mut Queue,
@@ -92,36 +88,8 @@ fn consume(
         let record = port.dequeue_wait(queue, &mut buffer, None)?;
         match &buffer[..record.len] {
             END => producers -= 1,
-            line => count(&mut counts, std::str::from_utf8(line)?),
+            line => words::count(&mut counts, std::str::from_utf8(line)?),
         }
     }
     Ok(counts)
-}
-
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
-}
-
-fn count(counts: &mut Counts, line: &str) {
-    for word in words(line) {
-        *counts.entry(word.to_lowercase()).or_default() += 1;
-    }
-}
-
-/// Shows the commonest words, and compares with a count of the same files made here.
-fn report(counts: &Counts, files: &[PathBuf], producers: usize) -> Result<(), Box<dyn Error>> {
-    let mut alone = Counts::new();
-    for file in files {
-        let text = String::from_utf8_lossy(&fs::read(file)?).into_owned();
-        text.lines().for_each(|line| count(&mut alone, line));
-    }
-    assert_eq!(*counts, alone, "the queue has lost or changed words");
-    let mut common: Vec<_> = counts.iter().collect();
-    common.sort_by_key(|(word, count)| (std::cmp::Reverse(**count), (*word).clone()));
-    let total: u64 = counts.values().sum();
-    println!("{total} words of {} files by {producers} producers", files.len());
-    for (word, count) in common.into_iter().take(SHOWN) {
-        println!("{count:8} {word}");
-    }
-    Ok(())
 }

@@ -103,13 +103,21 @@ fn ranks_may_have_clocks_of_their_own() {
 }
 
 #[test]
+fn send_file() {
+    let output = Command::new(example("send_file")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains(" bytes sent, and received in order"), "{said}");
+}
+
+#[test]
 fn halo() {
     check("halo", &[1, 2, 3], "as computed alone");
 }
 
 #[test]
 fn work_queue() {
-    check("work_queue", &[2, 3], " words of ");
+    check("work_queue", &[2, 3], "counted as one process counts them");
 }
 
 #[test]

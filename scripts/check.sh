@@ -12,6 +12,7 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets -- -D warnings
 step cargo xtask tidy
 step cargo xtask spec
+step cargo xtask api
 step scripts/drawings.sh check
 export RUSTDOCFLAGS="-D warnings"
 step cargo doc --workspace --no-deps --document-private-items

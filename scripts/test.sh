@@ -1,6 +1,6 @@
 #!/bin/sh
 # All tests, optimised but with assertions; the loom models; Wireshark's dissector; the pages
-# of the tool in a browser; the instruction counts.
+# of the tool in a browser; the blocks of the book; the instruction counts.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -22,4 +22,5 @@ step cargo test --workspace --profile checked --no-fail-fast
 
 step scripts/dissect.sh
 step scripts/report.sh
+step scripts/pages.sh
 step cargo xtask instructions

@@ -215,7 +215,7 @@ pub(crate) const UNCITED: &[&str] = &["xtask/"];
 /// Folders, and files, that hold nothing but tests; what instructions are counted of is gated as
 /// they are.
 pub(crate) const TEST_FOLDERS: &[&str] =
-    &["conformance/", "fuzz/", "engine/examples/instructions.rs", "engine/src/link/fuzzed"];
+    &["conformance/", "fuzz/", "engine/measurements/instructions.rs", "engine/src/link/fuzzed"];
 
 /// The packages of the workspace that a package may depend on.
 pub(crate) struct Layer {

@@ -19,6 +19,9 @@ const SIZE: u8 = 1;
 const TAILS: u8 = 8;
 const LIMITS: u8 = 16;
 
+/// A priority, and the two words of a task.
+pub(crate) type Task = (usize, [u64; 2]);
+
 /// All queues, at their consumer.
 pub(crate) struct RankedQueue {
     depot: Depot,
@@ -55,8 +58,8 @@ impl RankedQueue {
         Ok(Self { depot, rings, heads: [0; PRIORITIES] })
     }
 
-    /// Takes the most urgent task: its priority, and its two words.
-    pub(crate) fn take(&mut self) -> Result<Option<(usize, [u64; 2])>, Box<dyn Error>> {
+    /// Takes the most urgent task.
+    pub(crate) fn take(&mut self) -> Result<Option<Task>, Box<dyn Error>> {
         while let Some(priority) = self.depot.register(PENDING).checked_ilog2() {
             let (queue, register) = (priority as usize, priority as u8);
             let head = &mut self.heads[queue];

@@ -1,4 +1,4 @@
-//! Heat in a rod that is spread over the ranks: after each step neighbours put their outermost
+//! Heat in a rod that is spread over the ranks. After each step neighbours put their outermost
 //! cells into each other's halo, and a notification says that a halo is complete.
 //!
 //! A halo has two slots, for even and for odd steps. A neighbour writes the slot of a step again

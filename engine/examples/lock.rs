@@ -1,5 +1,5 @@
-//! All ranks add to one counter, by reading and writing it under a lock: a sum that comes out right
-//! only if nobody is ever between another one's get and put.
+//! All ranks add to one counter, by reading and writing it under a lock. The sum is right only if
+//! no rank ever comes between the get and the put of another one.
 //!
 //! ```sh
 //! cargo build --release -p ayre-cli -p ayre --bins --examples

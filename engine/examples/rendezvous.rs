@@ -1,5 +1,5 @@
-//! Long messages by rendezvous: the sender announces where its data lies, the receiver gets it from
-//! there, and the responder notification of the get tells the sender that the buffer is free again.
+//! Long messages by rendezvous: the sender announces where its data lies, and the receiver gets it
+//! from there. The responder notification of the get tells the sender that the buffer is free.
 //! Each rank sends to the next one of a ring; nothing is copied on the way.
 //!
 //! ```sh

@@ -1,4 +1,4 @@
-//! What loss costs, on a network that is nothing but memory and a clock: two ports in one thread,
+//! The cost of loss, on a network that is nothing but memory and a clock: two ports in one thread,
 //! and 32 MiB from one to the other. Each row is run twice and takes the same course both times,
 //! however busy the machine is.
 //!
@@ -20,7 +20,7 @@ const PIECE: usize = 64 << 10;
 /// Polls of both ports in which what was handed over arrives, on any of these networks.
 const SET_UP: usize = 1000;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Outcome {
     time: Duration,

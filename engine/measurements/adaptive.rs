@@ -1,5 +1,5 @@
-//! What it is worth to choose a schedule by what links are loaded with: an allreduce over links
-//! that take a while, while one member after another fills a link to another one with what it puts.
+//! The gain of a schedule that is chosen by the load of the links. Members do allreduces over slow
+//! links, while one member after another fills a link to another one with its puts.
 //!
 //! ```sh
 //! cargo build --release -p ayre --example adaptive
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The members are threads of this process, each with a port of its own, all as if on different
-//! hosts; whatever a port sends takes 1 ms more. Each round does the same calls by each fixed
+//! hosts. All that a port sends takes 1 ms more. Each round does the same calls by each fixed
 //! schedule and by the choice of the group, with the same background traffic. Their total times are
 //! printed, and the recordings of all members go to the folder, for `ayre study`.
 use ayre::active::Messenger;
@@ -31,13 +31,13 @@ const MEMBERS: u16 = 4;
 const CALLS: usize = 24;
 /// Links that are loaded one after the other, in a batch.
 const PHASES: usize = 10;
-/// Calls after which the members tell each other what their links are loaded with.
+/// Calls after which the members tell each other the load of their links.
 const EVERY: NonZeroU32 = NonZeroU32::new(4).expect("not 0");
 /// Bytes of a put that fills a link.
 const PUT: usize = 16 << 10;
 /// Frames that wait on a link that is filled when a call begins.
 const WAITING: u32 = 40;
-/// What a datagram takes more than it would.
+/// The extra delay of each datagram.
 const PLAN: &str = "delay=1ms";
 
 /// How long each call took, by each way.

@@ -6,16 +6,19 @@
 //! target/release/ayre run -n 4 -- target/release/examples/barrier [TIMES]
 //! ```
 //!
-//! A rank has one bit in a register of each other rank. Its message toggles it, and notifies where
-//! all bits have been toggled: each rank is told once, when the last one has come, and sleeps until
-//! then. It takes the time of one message, and nobody can toggle a bit but its own.
+//! A rank has one bit in a register of each other rank. Its message toggles the bit, and notifies
+//! where all bits have been toggled. Each rank is told once, when the last one has come, and sleeps
+//! until then. A barrier takes the time of one message, and a rank can toggle only its own bit.
 //!
-//! With plain operations a fetch-and-add on rank 0 tells who is last, and that one tells the rest:
-//! three messages one after the other, all by way of one rank, and polls that take the processor
-//! from those that are waited for. Where each rank of one host has a processor that is no loss,
-//! and quicker: an atomic is an instruction there, and a message takes a lock and runs a program.
-//! What a port has ([`Port::barrier`]) stores a word with log2 of the ranks, one after the other,
-//! and needs neither: it is for all ranks of a job, this one for any that share inlets.
+//! With plain operations a fetch-and-add on rank 0 tells which rank is last, and that rank tells
+//! the rest. These are three messages one after the other, all by way of one rank. Ranks poll
+//! meanwhile, and take the processor from those that they wait for. Where each rank of one host has
+//! a processor, that is no loss. It is even quicker there: an atomic is an instruction, and a
+//! message takes a lock and runs a program.
+//!
+//! The barrier of a port ([`Port::barrier`]) stores a word at log2 of the ranks, one after the
+//! other, and needs neither. It is for all ranks of a job; this one is for any ranks that share
+//! inlets.
 use ayre::deposit::{Deposit, InletOptions, OPERAND, Program, Register, RemoteInlet, X, Y};
 use ayre::error::Status;
 use ayre::{PeerId, Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
@@ -24,25 +27,27 @@ use std::time::{Duration, Instant};
 
 /// A rank has a bit of a register, and four of a depot's 256 instructions.
 const RANKS_MAX: usize = 64;
-/// Barriers of each kind where nothing else is said; what is to be believed takes more.
+/// Barriers of each kind by default; figures to be believed take more.
 const BARRIERS: u64 = 500;
-/// Of so many barriers one is looked at.
+/// One of this number of barriers is looked at.
 const LOOK_EVERY: u64 = 7;
 const NAME: u64 = 1;
 
-/// Registers: bits of the others at even and at odd barriers, since one rank may come to the next
-/// barrier before another one has sent all messages of this one; then what they are when all have
-/// been set, and when all have been cleared again.
+/// Two registers: bits of the others at even and at odd barriers. One rank may come to the next
+/// barrier before another one has sent all messages of this one.
 const BITS: u8 = 0;
+/// The value of a register of bits when all have been set.
 const SET: u8 = 2;
+/// The value when all have been cleared again.
 const CLEARED: u8 = 3;
 /// Bits are set at two barriers, and cleared at the next two: an instruction for each.
 const PHASES: u8 = 4;
 
-/// Words in the memory of each rank: how many barriers it has come to, and how many the plain
-/// barrier says have been completed; at rank 0, how many arrivals there were.
+/// A word in the memory of each rank: how many barriers it has come to.
 const CAME: usize = 0;
+/// A word in the memory of each rank: how many plain barriers are complete.
 const COMPLETED: usize = 8;
+/// A word in the memory of rank 0: how many arrivals there were.
 const ARRIVALS: usize = 16;
 const MEMORY: usize = 24;
 
@@ -97,8 +102,8 @@ fn open(
 
 /// Comes to a barrier, and waits for the others.
 ///
-/// A notification is about one barrier: so many are complete as have come, in whatever order they
-/// are taken, since none can be complete before the one before it.
+/// A notification is about one barrier. The order in which notifications are taken does not matter:
+/// no barrier is complete before the one before it, so their number is that of complete barriers.
 fn deposit(port: &mut Port, inlets: &[RemoteInlet], count: u64) -> Result<(), Box<dyn Error>> {
     let message = Deposit::enter((count % u64::from(PHASES)) as u16);
     for inlet in inlets {
@@ -161,7 +166,7 @@ impl Job {
         Ok(Self { memories: memories.collect::<Result<_, _>>()?, memory, came: 0 })
     }
 
-    /// Goes through so many barriers, and looks whether all have come to those that let us go.
+    /// Goes through a number of barriers, and looks whether all have come to those that let us go.
     fn time(
         &mut self,
         port: &mut Port,

@@ -1,12 +1,12 @@
-//! What collectives take: each is checked against what one process computes, and then timed.
+//! The time of collectives. Each is checked against the result of one process, and then timed.
 //!
 //! ```sh
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 4 -- target/release/examples/collectives [CALLS]
 //! ```
 //!
-//! A line for each: its name and bytes, the median of batches of so many calls (4), fewer of long
-//! ones, `us`. `bench/collectives.sh` puts them beside an MPI's.
+//! It prints a line for each: its name and bytes, the median of batches of `CALLS` calls (4), and
+//! `us`. Batches of long calls have fewer. `bench/collectives.sh` puts the times beside an MPI's.
 use ayre::Port;
 use ayre::active::Messenger;
 use ayre::collective::Combine;

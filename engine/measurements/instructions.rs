@@ -88,7 +88,7 @@ fn active(len: usize, called: bool, count: u64) {
     black_box(sum);
 }
 
-/// The same by a logical channel, beside so many others that have something held and nothing to do.
+/// Calls by a logical channel, beside other channels that have something held and nothing to do.
 // spec: CHAN-7
 fn by_channel(others: u8, count: u64) {
     let Pair { near, far, to, .. } = Pair::new(Mode::Direct);
@@ -178,8 +178,8 @@ fn multicast(count: u64) {
     }
 }
 
-/// Puts of so many bytes over a link, as many under way as there is room for: what they go through
-/// between the program and the network, which is memory here, and what answers them. Both ends.
+/// Puts of `len` bytes over a link, as many under way as there is room for. The network is memory
+/// here. Counts both ports: from the program to the network, and the answers.
 fn linked(len: usize, count: u64) {
     let simulation = Simulation::new(Duration::from_micros(10));
     let configs = [0, 1].map(|number| Config::new().number(number));
@@ -275,7 +275,7 @@ fn append(pair: &mut Pair, count: u64) {
     assert_eq!(depot.register(0), 32 * count);
 }
 
-/// A matcher where so many receives wait, or messages, of tags from 1000 on.
+/// A matcher where receives and messages wait, of tags from 1000 on.
 fn matcher(receives: u64, messages: u64) -> Matcher {
     let mut matcher = Matcher::new(Sizes { receives: 1 << 16, messages: 1 << 11, sources: 2 }, 1);
     for tag in 1000..1000 + receives {
@@ -300,7 +300,7 @@ fn arrive(matcher: &mut Matcher, tag: u64) {
     assert!(matcher.arrive(message) != Arrive::Busy, "there is room");
 }
 
-/// A receive that waits, and its message, beside so many others that wait.
+/// A receive that waits, and its message, beside `others` that wait.
 fn expected(others: u64, count: u64) {
     let mut matcher = matcher(others, 0);
     for _ in 0..count {
@@ -310,7 +310,7 @@ fn expected(others: u64, count: u64) {
     assert_eq!(u64::from(matcher.receive_count()), others);
 }
 
-/// A message that nobody waits for, and its receive, beside so many others of its kind.
+/// A message that no receive waits for, and its receive, beside `others` of its kind.
 fn unexpected(others: u64, count: u64) {
     let mut matcher = matcher(0, others);
     for _ in 0..count {
@@ -377,8 +377,8 @@ fn tagged(len: usize, count: u64) {
     }
 }
 
-/// A message over a link, its receive, and the polls that find it, back and forth: what it goes
-/// through before and behind the calls of the system, which are not counted. The system carries it.
+/// A message over a link, its receive, and the polls that find it, back and forth. The system
+/// carries it. Counts what is before and behind the calls of the system, but not those.
 fn tagged_over_link(len: usize, count: u64) {
     let options = EndpointOptions::new().spin(Spin::SHARED).at([127, 0, 0, 1].into());
     let (mut near, mut far, to) = introduced(&options.plain().apart());

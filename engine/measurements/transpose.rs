@@ -6,14 +6,16 @@
 //! target/release/ayre run -n 4 -- target/release/examples/transpose [ROUNDS]
 //! ```
 //!
-//! What a rank has of a column is a run in a row of the result. Its message is the run and nothing
-//! else: for each sender the destination has stored an instruction that writes at a place of its
-//! own, goes on by the length of a row, and notifies when the sender's last run is there. A put of
-//! the same run must say where it goes, so its sender has to know how the destination lays out its
-//! rows, and can write any of them; and it has to say which put is the last one. Each run is one
-//! command either way. A put is cheaper, the more so where ranks share processors: nobody runs a
-//! program, or takes a lock whose holder may have lost its processor. Strided puts need no run to
-//! be put together, but go element by element.
+//! The part of a column that a rank has is a run in a row of the result. Its message is the run and
+//! nothing else. The destination has stored an instruction for each sender. It writes at a place of
+//! its own, goes on by the length of a row, and notifies when the sender's last run is there.
+//!
+//! A put of the same run must say where it goes. So its sender has to know how the destination lays
+//! out its rows, and can write any of them. It also has to say which put is the last one.
+//!
+//! Each run is one command either way. A put is cheaper, the more so where ranks share processors:
+//! it runs no program, and takes no lock whose holder may have lost its processor. Strided puts
+//! need no run to be put together, but go element by element.
 use ayre::deposit::{
     AddressMode, Deposit, Depot, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
 };
@@ -25,16 +27,17 @@ use std::time::{Duration, Instant};
 
 /// Rows of each rank.
 const ROWS: usize = 128;
-/// Bytes of what a rank has of a column.
+/// Bytes of the part of a column that a rank has.
 const RUN: usize = 8 * ROWS;
-/// How often each way is taken where nothing else is said; what is to be believed takes more.
+/// How often each way is taken by default; figures to be believed take more.
 const ROUNDS: u64 = 2;
 const NAME: u64 = 1;
 
-/// Registers: the length of a row, which is how far a place goes on; where a place is when its
-/// sender is done; then the places, by sender.
+/// A register: the length of a row, by which a place goes on.
 const STRIDE: u8 = 0;
+/// A register: the place of a sender that is done.
 const END: u8 = 1;
+/// The first of the registers of places, by sender.
 const PLACES: u8 = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -68,7 +71,7 @@ fn row(size: usize) -> usize {
     size * RUN
 }
 
-/// What a rank has of the result, and what puts it there.
+/// The part of the result that a rank has, and the depot that puts it there.
 struct Here {
     result: Region,
     depot: Depot,
@@ -190,7 +193,7 @@ fn insist<T>(
     }
 }
 
-/// What a rank has of the matrix.
+/// The part of the matrix that a rank has.
 struct Rows {
     rank: usize,
     size: usize,

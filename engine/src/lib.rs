@@ -1,8 +1,8 @@
 //! Ayre: a network interface in software.
 //!
-//! Processes put and get each other's memory, perform atomics on it, and send each other messages,
-//! on one host through shared memory and between hosts over Ethernet, without the kernel in the
-//! data path.
+//! Processes put and get each other's memory, perform atomics on it, and send each other messages.
+//! They do it on one host through shared memory, without the kernel in the data path, and between
+//! hosts over Ethernet.
 //!
 //! ```no_run
 //! use ayre::{Port, PostOptions, RegionOptions, Rights};

@@ -21,7 +21,7 @@ impl Alarm {
         Ok(Self { timer, is_set: false })
     }
 
-    /// What to sleep on.
+    /// The descriptor to sleep on.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }

@@ -1,4 +1,4 @@
-//! What time it is at a port, and on its wire.
+//! The time at a port, and on its wire.
 use super::chance::Chance;
 use super::simulation::{Seat, Waiting};
 use crate::clock;

@@ -230,7 +230,7 @@ impl Machine for Bench {
     }
 }
 
-/// What a remote says, with so many bytes behind.
+/// A remote sends a record, with `bytes` bytes behind it.
 fn say(s: &mut Script, remote: usize, record: Record, bytes: usize) -> String {
     let (tag, head, words) = record.encode();
     let mut all = [0; RMA_WORDS];

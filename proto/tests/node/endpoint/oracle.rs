@@ -1,7 +1,7 @@
-//! Which message goes into which receive, worked out one by one.
+//! An oracle of matching: it works out one by one which message goes into which receive.
 use std::collections::VecDeque;
 
-/// Whom a receive takes messages from, and its tag and the bits of it that do not matter.
+/// The source of a receive, its tag, and the bits of the tag that do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) source: Option<usize>,
@@ -104,7 +104,7 @@ impl Oracle {
         self.waiting.iter().map(|(message, _)| *message).find(|it| pattern.accepts(it))
     }
 
-    /// The oldest message that such a receive takes.
+    /// Takes the oldest message that a receive of this pattern takes.
     pub(crate) fn take(&mut self, pattern: Pattern) -> Option<Message> {
         let at = self.waiting.iter().position(|(message, _)| pattern.accepts(message))?;
         self.waiting.remove(at).map(|(message, _)| message)

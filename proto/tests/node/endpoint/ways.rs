@@ -81,7 +81,7 @@ struct Ring {
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) lane: VecDeque<Entry>,
-    /// What is to go to another host first.
+    /// Entries that have yet to go to another host.
     pub(crate) leaving: VecDeque<Entry>,
     pub(crate) is_far: bool,
     room: usize,
@@ -112,13 +112,13 @@ impl Wire {
         (self.is_far, self.is_linked, self.ring) = (true, true, None);
     }
 
-    /// What is written to.
+    /// The queue that is written to.
     fn out(&mut self) -> &mut VecDeque<Entry> {
         if self.is_far { &mut self.leaving } else { &mut self.lane }
     }
 }
 
-/// All that several endpoints work with.
+/// The transports of several endpoints.
 pub(crate) struct Around {
     /// By sender and receiver.
     pub(crate) wires: Vec<Vec<Wire>>,
@@ -164,7 +164,7 @@ pub(crate) fn id(index: usize) -> RemoteId {
     RemoteId::new(1, index)
 }
 
-/// What one endpoint works with.
+/// The transport of one endpoint.
 pub(crate) struct Side<'a> {
     own: usize,
     all: &'a mut Around,

@@ -16,10 +16,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bytes of each endpoint's window that another one works on; the last eight are a number.
+/// Bytes of each endpoint's memory that another one works on; the last eight are a number.
 pub(crate) const REGION: usize = 4096;
 
-/// What was posted and has not ended.
+/// An operation that was posted and is not complete.
 #[derive(Debug)]
 pub(super) enum Posted {
     Send {
@@ -35,7 +35,7 @@ pub(super) enum Posted {
     Write {
         to: usize,
     },
-    /// What is to be read, unless something is written before.
+    /// The bytes that a read expects, unless something is written before.
     Read {
         from: usize,
         into: Home,
@@ -78,7 +78,7 @@ pub(crate) struct World {
     pub(crate) seen: Seen,
 }
 
-/// What has happened, for tests to see that it has.
+/// Counts of events, for tests to see that they have happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) received: u64,
@@ -406,7 +406,7 @@ impl World {
         taken == Taken::Yes
     }
 
-    /// A remote says something: whether it could be. What ends by it is not looked at.
+    /// A remote sends a record; returns whether it was valid. Completions by it are not looked at.
     pub(crate) fn say(&mut self, own: usize, from: usize, head: &Head) -> bool {
         let lane = &mut self.around.wires[from][own].lane;
         lane.clear();

@@ -17,7 +17,7 @@ impl From<Fault> for NotPosted {
     }
 }
 
-/// What the endpoint works with.
+/// The transport of the endpoint.
 pub(super) struct Around {
     pub(super) room: usize,
     pub(super) ring: Option<usize>,

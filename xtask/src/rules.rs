@@ -152,14 +152,14 @@ pub(crate) const GLOSSARY: &str = "spec/00-glossary.md";
 /// Words of a requirement in `spec/`; its tables and the lists below it are free.
 pub(crate) const REQUIREMENT_WORDS: usize = 60;
 
-/// Words of a sentence in `spec/`.
+/// Words of a sentence in `spec/`, pages and doc comments.
 pub(crate) const SENTENCE_WORDS: usize = 30;
 
-/// Words with which no sentence of `spec/` begins: they stand for a subject that has a name.
+/// Words with which no sentence begins: they stand for a subject that has a name.
 pub(crate) const OPENINGS: &[&str] =
     &["Else", "Who", "Whoever", "Whom", "Whose", "What", "Whatever", "Such"];
 
-/// Words and phrases that `spec/` has no use for, in small letters, and what stands there instead.
+/// Words and phrases that texts have no use for, in small letters, and what stands there instead.
 pub(crate) const RETIRED_PHRASES: &[(&str, &str)] = &[
     ("as above", "the thing itself"),
     ("doorstep", "handshake, half-open table or listener"),

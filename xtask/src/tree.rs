@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::finding::Finding;
 use crate::source::Source;
 
-/// A file that is not Rust: a manifest, a script or a chapter of the spec.
+/// A file that is not Rust: a manifest, a script, a chapter of the spec or a page.
 pub(crate) struct Text {
     pub(crate) path: String,
     pub(crate) text: String,
@@ -21,6 +21,8 @@ pub(crate) struct Tree {
     pub(crate) manifests: Vec<Text>,
     pub(crate) scripts: Vec<Text>,
     pub(crate) chapters: Vec<Text>,
+    /// The pages of `docs/` and those beside it.
+    pub(crate) pages: Vec<Text>,
     /// Rust files that do not even split into tokens.
     pub(crate) broken: Vec<Finding>,
 }
@@ -76,7 +78,8 @@ impl Tree {
             }
             "toml" => &mut self.manifests,
             "sh" => &mut self.scripts,
-            _ => &mut self.chapters,
+            _ if path.starts_with("spec/") => &mut self.chapters,
+            _ => &mut self.pages,
         };
         list.push(Text { path: path.to_owned(), text });
     }
@@ -86,7 +89,7 @@ fn is_read(path: &str) -> bool {
     path.ends_with(".rs")
         || path.ends_with(".sh")
         || path.ends_with("/Cargo.toml")
-        || (path.starts_with("spec/") && path.ends_with(".md"))
+        || path.ends_with(".md")
 }
 
 #[cfg(test)]
@@ -115,6 +118,6 @@ mod tests {
         assert!(
             is_read("engine/src/lib.rs") && is_read("spec/put.md") && is_read("proto/Cargo.toml")
         );
-        assert!(!is_read("README.md") && !is_read("engine/instructions.txt"));
+        assert!(!is_read("engine/instructions.txt"));
     }
 }

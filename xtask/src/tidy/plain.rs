@@ -1,24 +1,37 @@
-//! Plain words in `spec/`: short requirements, short sentences, no opening that hides the subject,
-//! and one definition for each term.
+//! Plain words in `spec/`, pages and doc comments: short requirements, short sentences, no opening
+//! that hides the subject, and one definition for each term.
 
 use std::collections::BTreeMap;
 
 use crate::finding::Finding;
 use crate::rules::{GLOSSARY, OPENINGS, REQUIREMENT_WORDS, RETIRED_PHRASES, SENTENCE_WORDS};
+use crate::source::Line;
 use crate::tree::{Text, Tree};
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
-    for chapter in tree.chapters.iter().filter(|text| text.path.starts_with("spec/")) {
+    for chapter in &tree.chapters {
         if chapter.path == GLOSSARY {
             check_terms(chapter, findings);
         }
-        check_chapter(chapter, findings);
+        check_text(&chapter.path, chapter.text.lines(), findings);
+    }
+    for page in &tree.pages {
+        check_text(&page.path, page.text.lines(), findings);
+    }
+    for source in &tree.sources {
+        let comments = source.lines.iter().map(doc_of);
+        check_text(&source.path, comments, findings);
     }
 }
 
-fn check_chapter(chapter: &Text, findings: &mut Vec<Finding>) {
-    for block in blocks(&chapter.text) {
-        let mut report = |what| findings.push(Finding::new(&chapter.path, block.line, what));
+/// The text of a line's doc comment; an empty one, which ends a paragraph, where it has none.
+fn doc_of(line: &Line) -> &str {
+    if line.is_doc && line.is_only_comment() { line.comment_text() } else { "" }
+}
+
+fn check_text<'a>(path: &str, lines: impl Iterator<Item = &'a str>, findings: &mut Vec<Finding>) {
+    for block in blocks(lines) {
+        let mut report = |what| findings.push(Finding::new(path, block.line, what));
         let count = words(&block.text).count();
         if block.is_requirement && count > REQUIREMENT_WORDS {
             report(format!(
@@ -59,13 +72,19 @@ struct Block {
     text: String,
 }
 
-/// The paragraphs and items of a chapter: no headings, tables, drawings, or lists of sources.
-fn blocks(text: &str) -> Vec<Block> {
+/// The paragraphs and items of a text: no headings, tables, drawings, lists of sources, or comments
+/// of a page.
+fn blocks<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_open = false;
     let mut is_drawing = false;
-    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-        if text.starts_with("```") {
+    let mut is_hidden = false;
+    for (line, text) in (1..).zip(lines.map(str::trim)) {
+        is_hidden |= !is_drawing && text.starts_with("<!--");
+        if is_hidden {
+            is_hidden = !text.ends_with("-->");
+            is_open = false;
+        } else if text.starts_with("```") {
             is_drawing = !is_drawing;
             is_open = false;
         } else if is_drawing || text.is_empty() || text.starts_with(['|', '#']) {
@@ -183,6 +202,13 @@ mod tests {
     }
 
     #[test]
+    fn comments_of_a_page_are_free() {
+        assert!(findings("<!-- not run: What. -->\n<!-- given:\nWhat.\n```\n-->\n").is_empty());
+        let after = "<!-- A. -->\nB.\n```\n<!-- C\n```\nWhat.\n";
+        assert_eq!(findings(after), ["spec/a.md:6: a sentence opens with What: name its subject"]);
+    }
+
+    #[test]
     fn a_sentence_names_its_subject() {
         let want = "spec/a.md:1: a sentence opens with What: name its subject";
         assert_eq!(findings("- **[A-1]** What comes is taken.\n"), [want]);
@@ -198,9 +224,23 @@ mod tests {
     }
 
     #[test]
-    fn other_folders_are_free() {
-        assert!(found(check, &[("docs/a.md", "What.\n")]).is_empty());
-        assert_eq!(findings("What.\n").len(), 1);
+    fn pages_and_doc_comments_are_plain() {
+        let want = "sentence opens with What: name its subject";
+        assert_eq!(found(check, &[("docs/a.md", "\nWhat.\n")]), [format!("docs/a.md:2: a {want}")]);
+        let source = "//! A. What\n//! b.\n\n/// ```\n/// What.\n/// ```\nfn a() {} // What.\n";
+        assert_eq!(found(check, &[("a.rs", source)]), [format!("a.rs:1: a {want}")]);
+    }
+
+    #[test]
+    fn a_doc_comment_ends_with_its_lines() {
+        let fifteen = "a ".repeat(15);
+        assert!(
+            found(
+                check,
+                &[("a.rs", &format!("/// {fifteen}\nfn a() {{}}\n/// {fifteen} b\nfn b() {{}}\n"))]
+            )
+            .is_empty()
+        );
     }
 
     #[test]

@@ -7,8 +7,10 @@
 #
 #   <!-- not run: REASON -->      of a block of the shell, or a Rust block that is ignored
 #
+# A Rust block whose first line is `// src/...` is that file of a project that the page makes.
+#
 # as=page prints the page with the given lines in its Rust blocks, hidden as rustdoc and mdBook hide
-# lines; as=shell prints a program of its shell blocks, which says where it is.
+# lines; as=shell prints a program of its shell blocks, which says where it is, and of such files.
 
 function refuse(what) {
     print FILENAME ":" FNR ": " what > "/dev/stderr"
@@ -38,14 +40,21 @@ function open_shell() {
     }
 }
 
+function open_file(name) {
+    is_file = 1
+    print "mkdir -p $(dirname " name ")"
+    print "cat >" name " <<\"END_OF_FILE\""
+}
+
 function close_block() {
+    if (is_file) print "END_OF_FILE"
     if (is_rust && !has_main) {
         put("# Ok::<(), Box<dyn std::error::Error>>(())")
         # In exchange for the line.
         is_blank_due = 1
     }
     put($0)
-    is_open = is_rust = is_shell = 0
+    is_open = is_rust = is_shell = is_file = 0
     given = hidden = reason = ""
 }
 
@@ -59,7 +68,7 @@ is_reading { given = given $0 "\n"; hidden = hidden "# " $0 "\n"; next }
 
 /^ *```/ && is_open { close_block(); next }
 /^ *```/ {
-    is_open = 1
+    is_open = is_first = 1
     language = $0
     sub(/^ *```/, "", language)
     if (language == "") refuse("a block without a language: text, if it is in none")
@@ -71,7 +80,9 @@ is_reading { given = given $0 "\n"; hidden = hidden "# " $0 "\n"; next }
 }
 
 is_rust && /fn main/ { has_main = 1 }
-is_shell && as == "shell" { print }
+as == "shell" && is_first && language ~ /^rust/ && $1 == "//" && $2 ~ /^src\// { open_file($2) }
+{ is_first = 0 }
+(is_shell || is_file) && as == "shell" { print }
 { put($0) }
 
 END {

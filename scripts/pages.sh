@@ -20,7 +20,9 @@ limit=120
 # Within the repository, whose toolchain it is to be.
 mkdir -p target
 work=$(mktemp -d "$root/target/pages.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# For projects that pages make: no part of the repository.
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$work" "$elsewhere"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -49,10 +51,21 @@ lay_place() {
     done
 
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$built/examples/hello" | command_of_place program
-    # Builds nothing: says whether it is there. Runs what is.
+    # Builds nothing of the repository: says whether it is there. Runs what is. Builds the programs
+    # of a project that the page makes.
     command_of_place cargo <<END_OF_COMMAND
 #!/bin/sh
 command="\$1"
+if [ "\$command" = build ] && [ -d src/bin ]; then
+    mkdir -p target/debug
+    for main in src/bin/*.rs src/bin/*/main.rs; do
+        name="\${main#src/bin/}" && name="\${name%.rs}" && name="\${name%/main}"
+        [ -f "\$main" ] && [ ! "target/debug/\$name" -nt "\$main" ] || continue
+        rustc --edition 2024 -L "dependency=$built/deps" --extern ayre="$built/libayre.rlib" \\
+            -o "target/debug/\$name" "\$main" || exit
+    done
+    exit
+fi
 [ "\$command" = build ] || [ "\$command" = run ] || exec "$(command -v cargo)" "\$@"
 program="$built/ayre"
 while [ "\$#" -gt 0 ] && [ "\$1" != -- ]; do
@@ -84,7 +97,8 @@ run() {
     lay_place
     (
         export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
-        export HOME="$place/home" PATH="$place/bin:$built:$PATH" PROFILE="$profile"
+        export HOME="$place/home" TMPDIR="$elsewhere" PROFILE="$profile"
+        export PATH="$place/bin:$built:$PATH"
         cd "$place"
         timeout --kill-after=5 "$limit" bash "$work/blocks"
     )

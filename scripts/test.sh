@@ -1,6 +1,7 @@
 #!/bin/sh
-# All tests, optimised but with assertions; the loom models; Wireshark's dissector; the pages
-# of the tool in a browser; the blocks of the book; the instruction counts.
+# All tests, optimised but with assertions; the library without its features; the loom models;
+# Wireshark's dissector; the pages of the tool in a browser; the blocks of the book; the instruction
+# counts.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,8 @@ step() {
 # The tests over several processes start the tool `ayre`, so it is built with the rest.
 step cargo build --workspace --profile checked
 step cargo test --workspace --profile checked --no-fail-fast
+
+step scripts/features.sh
 
 # A folder of its own: other flags would otherwise rebuild everything, each time, for both.
 (

@@ -46,6 +46,26 @@
 //! by itself and connects with others by path or address. A [`Messenger`] is built on a port; an
 //! [`Endpoint`] stands alone. The contract, with numbered requirements, is in the repository's
 //! `spec/`.
+//!
+//! # Cargo features
+//!
+//! All are on by default. `cargo add ayre --no-default-features` gives shared memory alone, with
+//! ten direct dependencies and no C compiler.
+//!
+//! | feature | adds | without it |
+//! |---|---|---|
+//! | `net` | other hosts: [`network`] | [`Port::connect`], [`Endpoint`]s of one host |
+//! | `job` | [`Port::join`], [`Port::barrier`]; it needs `net` | ports that connect by themselves |
+//! | `tuning` | [`tuning::active`], files of `ayre tune` | built-in cut-offs, [`Config::tuning`] |
+//!
+//! A call that needs an absent feature does not exist. An address of another host, and a variable
+//! that an absent feature would read, are errors that name the feature.
+
+// Code that only a feature uses is there without the feature, too, and the linker leaves it out.
+#![cfg_attr(
+    not(all(feature = "job", feature = "tuning")),
+    allow(dead_code, unused_imports, unreachable_pub)
+)]
 
 pub mod active;
 pub mod channel;
@@ -56,12 +76,14 @@ mod depot;
 pub mod endpoint;
 pub mod error;
 mod folder;
-#[cfg(all(any(test, fuzzing), not(loom)))]
+#[cfg(all(any(test, fuzzing), feature = "net", not(loom)))]
 pub mod fuzzing;
 #[doc(hidden)]
 pub mod guest;
 pub mod host;
+#[cfg(feature = "job")]
 mod job;
+#[cfg_attr(not(feature = "net"), path = "link/absent.rs")]
 mod link;
 pub mod log;
 mod machine;
@@ -70,7 +92,9 @@ pub mod memory;
 pub mod message;
 mod messenger;
 pub mod multicast;
+#[cfg_attr(not(feature = "net"), path = "net/absent.rs")]
 mod net;
+#[cfg(feature = "net")]
 pub mod network;
 mod peer;
 mod port;
@@ -91,8 +115,10 @@ pub use ayre_proto::notify::Notification;
 pub use ayre_proto::units::{PeerId, Rights};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use error::{Busy, Fault, PostError, ReceiveError, SetupError};
+#[cfg(feature = "net")]
 pub use link::NetOptions;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};
+#[cfg(feature = "net")]
 pub use net::simulation::Simulation;
 pub use port::Port;
 pub use port::config::{Config, Spin};

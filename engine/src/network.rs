@@ -4,6 +4,8 @@
 //! the protection of its links. [`LinkReport`] and [`WireReport`] show the state of its links. A
 //! [`FaultPlan`] adds losses and delays to a real network, a [`Partition`] cuts it, and a
 //! [`Simulation`](crate::Simulation) replaces it by one in virtual time.
+//!
+//! All of this needs the Cargo feature `net`.
 pub use crate::link::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,

@@ -1,6 +1,7 @@
 //! Random numbers that nobody can guess.
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
+#[cfg(feature = "net")]
 use zeroize::Zeroizing;
 
 /// The number of bytes that the system returns in one call, and completely.
@@ -29,6 +30,7 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
 }
 
 /// A secret of `N` bytes in hexadecimal digits, erased from memory when it is dropped.
+#[cfg(feature = "net")]
 pub(crate) fn secret<const N: usize>() -> Zeroizing<String> {
     let mut bytes = Zeroizing::new([0; N]);
     fill(&mut *bytes);

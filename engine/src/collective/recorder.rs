@@ -2,7 +2,7 @@
 //!
 //! A ring keeps the last calls. Its memory is allocated when the recording begins. A recording is
 //! written as lines of columns, separated by tabs. `ayre study` reads the files of all members.
-use crate::link::report::LinkLoad;
+use crate::link::LinkLoad;
 use ayre_proto::collective::{Collective, Schedule, Task};
 use std::time::Instant;
 

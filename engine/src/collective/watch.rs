@@ -11,7 +11,7 @@
 use super::group::PendingCollective;
 use super::recorder::Recorder;
 use super::running::chunk_of;
-use crate::link::report::LinkLoad;
+use crate::link::LinkLoad;
 use crate::port::Port;
 use ayre_proto::collective::forecast::{Cost, Forecast, Volume};
 use ayre_proto::collective::{Collective, Place, Schedule, Task};

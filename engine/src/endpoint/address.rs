@@ -72,6 +72,7 @@ impl Address {
         (fingerprint, key): (Fingerprint, Option<&JobKey>),
         is_plain: bool,
     ) -> Self {
+        debug_assert!(self.reach.is_none(), "an endpoint is opened to other hosts once");
         let key = key.map_or(0, JobKey::check);
         let port = at.first().map_or(0, SocketAddr::port);
         let places = Places::of(at.iter().map(SocketAddr::ip));
@@ -106,6 +107,9 @@ impl Address {
     /// Why who is there and who is at the other one cannot open links to each other; none if they
     /// can.
     pub(super) fn unlinked(&self, other: &Self) -> Option<LinkMismatch> {
+        if cfg!(not(feature = "net")) {
+            return Some(LinkMismatch::NoNet);
+        }
         let (Some(own), Some(other)) = (&self.reach, &other.reach) else {
             return Some(LinkMismatch::NotOpen);
         };

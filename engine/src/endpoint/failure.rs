@@ -1,25 +1,8 @@
 //! Reports of remotes that have ended.
 use super::{RawEndpoint, RemoteId};
 use crate::error::{AddressAttempt, DisconnectReason, Fault};
-use crate::link::Unopened;
 use crate::log::tell;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-impl Unopened {
-    /// The same of a remote that was called for so long.
-    pub(super) fn reason(self, waited: Duration) -> DisconnectReason {
-        match self {
-            Self::Refused(why) => DisconnectReason::Refused(why),
-            Self::Version { theirs, ours } => DisconnectReason::Version { theirs, ours },
-            Self::InVain { why: None, tried } => DisconnectReason::Unanswered { waited, tried },
-            Self::InVain { why: Some(why), tried } => {
-                DisconnectReason::Doubtful { waited, tried, why }
-            }
-            Self::Left => DisconnectReason::Died,
-        }
-    }
-}
 
 /// The remote of an endpoint that has ended last, in words, and the reason. It serves closures that
 /// are told the fault of an operation and cannot ask the endpoint.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `address.rs`, `places.rs` | an endpoint's address |
 //! | `options.rs`, `key.rs` | options, the job's key |
+//! | `net_options.rs`, `reach.rs` | reachability from other hosts |
 //! | `numbers.rs` | names of remotes |
 //! | `remotes.rs` | the endpoints that this one knows |
 //! | `connect.rs`, `capacity.rs` | connections, and room for them |
@@ -29,16 +30,21 @@ mod capacity;
 mod connect;
 mod failure;
 mod kept;
+#[cfg(feature = "net")]
 mod key;
 mod lease;
 mod links;
 mod memory_regions;
+#[cfg(feature = "net")]
+mod net_options;
 mod numbers;
 mod options;
 mod owned;
 mod places;
 mod polls;
 mod posted;
+#[cfg_attr(not(feature = "net"), path = "absent.rs")]
+mod reach;
 mod receive;
 mod remotes;
 mod rma;

@@ -104,6 +104,11 @@ pub enum ReceiveError {
 /// The reason why two endpoints of different hosts cannot open links to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkMismatch {
+    /// This program's Ayre has no links.
+    #[error(
+        "it is of another host, and this program's Ayre was built without the Cargo feature `net`"
+    )]
+    NoNet,
     /// One of the two can be reached from its own host only.
     #[error(
         "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"

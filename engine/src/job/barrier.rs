@@ -11,7 +11,7 @@ const BROKEN: u64 = u64::MAX;
 impl Port {
     /// Blocks until every rank of the job has called this, and everything that they posted before
     /// has completed and is visible. Sleeps in a long wait, and makes progress meanwhile. Faults of
-    /// earlier operations stay for [`Port::flush`].
+    /// earlier operations stay for [`Port::flush`]. It needs the Cargo feature `job`.
     ///
     /// A dissemination barrier: in round k each rank signals the one 2^k above it.
     ///

@@ -64,7 +64,7 @@ enum Beginning {
 impl Port {
     /// Joins the job that a launcher has started (`ayre run`, or one that speaks PMIx or PMI):
     /// connects this rank with every other one, and with itself. Collective: blocks until all ranks
-    /// have joined, at most for the set-up time.
+    /// have joined, at most for the set-up time. It needs the Cargo feature `job`.
     ///
     /// A process can join one job only, once: launchers other than `ayre run` answer only the first
     /// time.

@@ -1,7 +1,8 @@
 //! The means to call an endpoint of another host: its name, and the fingerprint of its key, which
 //! its address has.
+use super::fingerprint::Fingerprint;
 use super::handshake::{JobKey, Protection, Terms};
-use super::identity::{Fingerprint, StaticKey};
+use super::identity::StaticKey;
 use super::seal::KEY_BYTES;
 use crate::peer::agreement::Name;
 use aws_lc_rs::digest::{Context, SHA384};

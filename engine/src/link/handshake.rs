@@ -10,7 +10,8 @@
 //!  finish          <-- 2: e, ee, (se, s, es), [set-up] --------  answer(set-up)
 //!  Keys            <== sealed datagrams ======================>  Keys
 //! ```
-use super::identity::{Fingerprint, PUBLIC_BYTES, PublicKey, StaticKey};
+use super::fingerprint::Fingerprint;
+use super::identity::{PUBLIC_BYTES, PublicKey, StaticKey};
 use super::seal::{Forged, KEY_BYTES, Keys, TAG_BYTES};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{self, SHA256};

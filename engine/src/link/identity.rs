@@ -1,18 +1,13 @@
 //! The identity that an endpoint proves: a key pair, of which its address has a digest.
+use super::fingerprint::Fingerprint;
 use crate::net::chance::Chance;
-use crate::peer::agreement::Name;
 use aws_lc_rs::agreement::{PrivateKey, X25519};
-use aws_lc_rs::digest::{Context, SHA256};
 use std::fmt;
 use zeroize::Zeroizing;
 
 /// Bytes of a key on the curve.
 pub(super) const PUBLIC_BYTES: usize = 32;
 const PRIVATE_BYTES: usize = 32;
-/// Keep what is made of keys apart from what others may make of them.
-const FINGERPRINT_LABEL: &[u8] = b"ayre identity 1";
-const _: () = assert!(size_of::<Name>() == size_of::<Fingerprint>(), "a name is a digest, too");
-const NAME_LABEL: &[u8] = b"ayre name 1";
 
 /// The key by which others know an endpoint again.
 pub(super) type PublicKey = [u8; PUBLIC_BYTES];
@@ -48,43 +43,6 @@ impl fmt::Debug for StaticKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StaticKey").finish_non_exhaustive()
     }
-}
-
-/// The digest of an endpoint's key in its address. Its holder can tell the endpoint from all
-/// others, and may call it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint(pub(crate) [u8; 16]);
-
-impl Fingerprint {
-    /// That of a key.
-    // spec: ENV-10
-    pub(super) fn of(public: &PublicKey) -> Self {
-        Self(digest(FINGERPRINT_LABEL, public))
-    }
-
-    /// The name of its endpoint. Those who may look at the sockets of its host see the name, and
-    /// cannot tell the fingerprint.
-    // spec: ENV-10
-    pub(crate) fn name(&self) -> Name {
-        let name = digest(NAME_LABEL, &self.0);
-        let (words, _) = name.as_chunks();
-        [words[0], words[1]].map(u64::from_le_bytes)
-    }
-}
-
-/// The holder of all of it may call, so it is not printed.
-// spec: SEAL-15
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fingerprint").finish_non_exhaustive()
-    }
-}
-
-fn digest(label: &[u8], bytes: &[u8]) -> [u8; 16] {
-    let mut digest = Context::new(&SHA256);
-    digest.update(label);
-    digest.update(bytes);
-    *digest.finish().as_ref().first_chunk().expect("32 bytes")
 }
 
 #[cfg(all(test, not(loom)))]

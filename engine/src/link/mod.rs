@@ -15,6 +15,7 @@ mod attempts;
 pub(crate) mod callee;
 mod carrier;
 pub(crate) mod drive;
+mod fingerprint;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub(crate) mod fuzzed;
@@ -23,6 +24,7 @@ mod handshake;
 mod identity;
 pub(crate) mod link_end;
 pub(crate) mod links;
+mod load;
 mod look;
 pub(crate) mod opening;
 pub(crate) mod options;
@@ -36,20 +38,22 @@ pub(crate) mod stats_socket;
 mod ways;
 
 pub(crate) use self::callee::Callee;
+pub(crate) use self::fingerprint::Fingerprint;
 pub(crate) use self::handshake::JobKey;
 use self::handshake::Protection;
-pub(crate) use self::identity::{Fingerprint, StaticKey};
+pub(crate) use self::identity::StaticKey;
 use self::link_end::DATAGRAM_LEAST;
 pub(crate) use self::links::Arrived;
 use self::links::{Identity, Links};
+pub use self::load::LinkLoad;
 pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::opening::Unopened;
 use self::opening::{Destination, Request};
 pub use self::options::NetOptions;
 pub(crate) use self::progress_thread::ProgressThread;
 pub use self::report::{
-    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
-    NetReport, PathReport, PathState, WireReport,
+    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport,
+    PathReport, PathState, WireReport,
 };
 use crate::clock::poll_until;
 use crate::error::{AddressAttempt, SetupError};

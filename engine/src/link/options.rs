@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// How a port is open to ports of other hosts.
+/// How a port is open to ports of other hosts. It needs the Cargo feature `net`.
 #[derive(Clone, Debug)]
 pub struct NetOptions {
     pub(crate) at: Vec<SocketAddr>,

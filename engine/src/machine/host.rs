@@ -1,6 +1,7 @@
 //! The identity of this host, and the part of it that this process may use.
 use crate::random;
 use rustix::thread::{CpuSet, sched_getaffinity};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::sync::LazyLock;
@@ -21,8 +22,9 @@ const NAME_CHARS_MAX: usize = 64;
 /// identity is the process's own, and a call shows whether the two can connect.
 // spec: LIFE-24, ENV-10
 pub(crate) fn identity() -> String {
-    static UNKNOWN: LazyLock<String> =
-        LazyLock::new(|| format!("{UNKNOWN_HOST}{}", *random::secret::<UNKNOWN_BYTES>()));
+    static UNKNOWN: LazyLock<String> = LazyLock::new(|| {
+        format!("{UNKNOWN_HOST}{}", random::hex(&random::bytes::<UNKNOWN_BYTES>()))
+    });
     told_identity().unwrap_or_else(|| UNKNOWN.clone())
 }
 
@@ -39,8 +41,8 @@ pub(crate) fn network_namespace() -> Option<u64> {
 
 /// The identity as a number, from its digest.
 pub(crate) fn number() -> u64 {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity().as_bytes());
-    let first = digest.as_ref().first_chunk().expect("a digest of 32 bytes");
+    let digest = Sha256::digest(identity());
+    let first = digest.first_chunk().expect("a digest of 32 bytes");
     u64::from_le_bytes(*first)
 }
 

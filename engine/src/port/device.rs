@@ -13,6 +13,7 @@
 //! calls |
 mod direct;
 mod lanes;
+#[cfg_attr(not(feature = "net"), path = "device/absent.rs")]
 mod linked;
 mod recorder;
 

@@ -1,6 +1,10 @@
 //! A port: one process's interface, with its connections, mailbox and notification queue.
+#[cfg(not(feature = "net"))]
+pub(crate) mod absent;
+#[cfg(feature = "net")]
 pub(crate) mod attach;
 pub(crate) mod batch;
+#[cfg(feature = "net")]
 mod calls;
 pub(crate) mod capability;
 pub(crate) mod config;
@@ -15,6 +19,7 @@ mod landing;
 pub(crate) mod local;
 pub(crate) mod lock;
 pub(crate) mod mediated;
+#[cfg(feature = "net")]
 mod mesh;
 pub(crate) mod message;
 pub(crate) mod notification;
@@ -25,11 +30,16 @@ pub(crate) mod posted;
 pub(crate) mod progress;
 pub(crate) mod queue;
 mod raw;
+#[cfg(feature = "net")]
 mod remote;
+#[cfg(feature = "net")]
 mod report;
 pub(crate) mod setup;
 pub(crate) mod turns;
 pub(crate) mod wait;
+
+#[cfg(not(feature = "net"))]
+pub(crate) use self::{absent as attach, absent as remote};
 
 use self::config::Config;
 use self::connection::{Connection, identity};
@@ -119,7 +129,7 @@ impl Port {
         }
         crate::mem::fence::expedited();
         if config.tuning.is_none() {
-            config = config.tuning(crate::tuning::active()?.tuning);
+            config = config.tuning(crate::tuning::of_user()?);
         }
         Ok(Self {
             id: PeerId(config.rank),

@@ -1,6 +1,7 @@
 //! Reports on a port's links.
 use super::Port;
-use crate::link::report::{LinkLoad, LinkReport, Owner, WireReport, links};
+use crate::link::LinkLoad;
+use crate::link::report::{LinkReport, Owner, WireReport, links};
 use ayre_proto::units::PeerId;
 
 impl Port {

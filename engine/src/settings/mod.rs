@@ -194,6 +194,10 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// Variables that only the Cargo feature `net` reads.
+pub(crate) const OF_NET: &[&str] =
+    &[NET, KEY, PORTS, PROTECTION, ETHERNET, FAULTS, CAPTURE, SILENCE, DEAD_AFTER];
+
 /// Variables by which a launcher describes the job to its ranks; `ayre run` sets each of them.
 pub const OF_LAUNCHERS: &[(&str, &str)] = &[
     ("AYRE_JOB", "The directory of the job"),
@@ -256,11 +260,33 @@ pub fn check() -> Result<(), SetupError> {
     let ours = names.filter_map(|name| name.into_string().ok()).filter(|name| is_ours(name));
     for name in ours {
         match SETTINGS.iter().find(|setting| setting.name == name) {
-            Some(setting) => read(setting.name, setting.check).map(drop)?,
+            Some(setting) => {
+                read(setting.name, setting.check)?;
+                check_feature(setting.name)?;
+            }
             None => check_name(&name)?,
         }
     }
     Ok(())
+}
+
+/// Checks that this build has the Cargo feature that reads a variable.
+fn check_feature(name: &str) -> Result<(), SetupError> {
+    let feature = match name {
+        TUNING if cfg!(not(feature = "tuning")) => "tuning",
+        _ if cfg!(not(feature = "net")) && OF_NET.contains(&name) => "net",
+        _ => return Ok(()),
+    };
+    // Without the feature there are no other hosts, and the cut-offs are the built-in ones.
+    let is_none = std::env::var_os(name).is_some_and(|value| value == "none");
+    if is_none && matches!(name, NET | TUNING) { Ok(()) } else { Err(lacks(name, feature)) }
+}
+
+/// An error: this build lacks the Cargo feature that reads a variable.
+pub(crate) fn lacks(name: &str, feature: &str) -> SetupError {
+    SetupError::Environment(format!(
+        "{name} is set, and this program's Ayre was built without the Cargo feature `{feature}`"
+    ))
 }
 
 fn is_ours(name: &str) -> bool {

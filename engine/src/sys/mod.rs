@@ -8,17 +8,21 @@
 //! | the program whose process it is | descriptors, threads, forks and limits without surprises |
 pub mod bell;
 pub(crate) mod claim;
+#[cfg(feature = "net")]
 mod crc;
 pub(crate) mod credentials;
 pub mod descriptor;
 pub mod fork;
 pub(crate) mod longest_file;
 pub(crate) mod peer;
+#[cfg(feature = "job")]
 pub(crate) mod pmix;
 pub(crate) mod switches;
 pub mod thread;
+#[cfg(feature = "net")]
 pub(crate) mod train;
 
+#[cfg(feature = "net")]
 pub(crate) use self::crc::crc32c;
 use self::descriptor::Descriptor;
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};

@@ -88,7 +88,7 @@ pub fn file_of_user() -> Option<PathBuf> {
 
 /// The cut-offs of a port whose program has not set any. They come from the first of these that
 /// exists: the file that `AYRE_TUNING` names, the user's file, the machine's file, the built-in
-/// values.
+/// values. It needs the Cargo feature `tuning`.
 ///
 /// # Errors
 /// [`SetupError::Environment`] where the file that the variable names cannot be used.

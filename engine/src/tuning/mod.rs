@@ -8,6 +8,7 @@
 //! ```
 mod caches;
 mod choices;
+#[cfg(feature = "tuning")]
 mod file;
 mod rings;
 mod trials;
@@ -17,12 +18,25 @@ pub(crate) use choices::{Choices, Chosen};
 pub(crate) use rings::{Rings, Share, are_few};
 use trials::{ROUND, Trials};
 
+#[cfg(feature = "tuning")]
 pub use file::{ActiveTuning, TuningError, TuningOrigin, active, file_of_user};
+
+/// The cut-offs of a port whose program has not set any.
+///
+/// # Errors
+/// As [`active`]. Without the feature `tuning` no file is read, and the cut-offs are built in.
+pub(crate) fn of_user() -> Result<Tuning, crate::error::SetupError> {
+    #[cfg(feature = "tuning")]
+    let tuning = active()?.tuning;
+    #[cfg(not(feature = "tuning"))]
+    let tuning = Tuning::new();
+    Ok(tuning)
+}
 
 /// A method to move bytes.
 // spec: INJ-1
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "tuning", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Method {
     /// An ordinary copy, through the caches.
     Cached,
@@ -88,8 +102,8 @@ impl Use {
 }
 
 /// A step: from this number of bytes on, this method is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "tuning", derive(serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Step {
     /// The least number of bytes.
     pub from: u64,

@@ -12,10 +12,12 @@ pub mod container;
 pub mod directory;
 pub mod family;
 pub mod line;
+#[cfg(feature = "net")]
 pub mod net;
 pub mod net_hosts;
 pub mod ports;
 pub mod random;
+#[cfg(feature = "net")]
 pub mod simulated;
 pub mod system;
 pub mod watchdog;

@@ -106,7 +106,9 @@ fn code_of_setup(error: &SetupError) -> Code {
         SetupError::Exhausted(_) => errno::ENOSPC,
         SetupError::Memory { .. } => errno::ENOMEM,
         SetupError::Environment(_) | SetupError::Invalid(_) => errno::EINVAL,
-        SetupError::NoLink { why: LinkMismatch::NotOpen, .. } => errno::EHOSTUNREACH,
+        SetupError::NoLink { why: LinkMismatch::NotOpen | LinkMismatch::NoNet, .. } => {
+            errno::EHOSTUNREACH
+        }
         SetupError::NoLink { .. } => errno::EKEYREJECTED,
         SetupError::PortsTaken(_) | SetupError::InUse { .. } => errno::EADDRINUSE,
         SetupError::TimedOut(_) => errno::ETIMEDOUT,

@@ -25,8 +25,10 @@ is_up_to_date() {
 
 install_pikchr() {
     pikchr="$tools/bin/pikchr-cli"
-    "$pikchr" --version 2>/dev/null | grep -q "$version" ||
+    if ! "$pikchr" --version 2>/dev/null | grep -q "$version"; then
+        scripts/deps.sh cargo cc
         cargo install -q --locked --root "$tools" "pikchr-cli@$version"
+    fi
 }
 
 # A white card, because a book has light and dark pages, and a width by which texts of a drawing

@@ -207,7 +207,7 @@ pub(crate) const ASSERTIVE: &[Assertive] = &[
 ];
 
 /// Folders without a clock; every folder named `tests` is one too.
-pub(crate) const CLOCKLESS: &[&str] = &["netsim/", "proto/"];
+pub(crate) const CLOCKLESS: &[&str] = &["netsim/", "proto/", "sim/"];
 
 /// Folders that need no attention by the citation check: the tools cite requirements as examples.
 pub(crate) const UNCITED: &[&str] = &["xtask/"];
@@ -231,6 +231,7 @@ pub(crate) struct Layer {
 pub(crate) const LAYERS: &[Layer] = &[
     Layer { folder: "netsim/", uses: &[], tests_use: &[] },
     Layer { folder: "proto/", uses: &[], tests_use: &["ayre-netsim"] },
+    Layer { folder: "sim/", uses: &["ayre-proto"], tests_use: &[] },
     Layer {
         folder: "engine/",
         uses: &["ayre-netsim", "ayre-proto"],
@@ -249,6 +250,10 @@ pub(crate) struct CrateRules {
 }
 
 pub(crate) const CRATES: &[CrateRules] = &[
+    CrateRules {
+        folder: "sim/src/",
+        layers: &["random time", "calendar link packet topology", "routing stats work", "network"],
+    },
     CrateRules {
         folder: "proto/src/",
         layers: &[

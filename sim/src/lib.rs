@@ -1,0 +1,19 @@
+//! Networks in simulated time.
+//!
+#![doc = include_str!("../README.md")]
+//!
+//! A [`Network`](network::Network) is made of a [topology](topology::Topology), its
+//! [parameters](network::Parameters) and a [load](work::Load). It puts its events into a
+//! [calendar](calendar::Calendar), and its results into a [tally](stats::Tally).
+#![forbid(unsafe_code)]
+
+pub mod calendar;
+pub mod link;
+pub mod network;
+pub mod packet;
+pub mod random;
+pub mod routing;
+pub mod stats;
+pub mod time;
+pub mod topology;
+pub mod work;

@@ -1,0 +1,230 @@
+//! Grants: which packet takes a free output next.
+use super::{ARRIVE, NO_LANE, Network, Slot, Switching, TO_NODE, WAKE, credit, event};
+use crate::packet::{Handle, NONE};
+use crate::routing::Hop;
+use crate::time::Time;
+
+/// The output and lane by which a head leaves.
+#[derive(Clone, Copy)]
+struct Way {
+    port: u32,
+    lane: u32,
+}
+
+impl Network {
+    /// Puts a packet at the end of its queue.
+    pub(super) fn enqueue(&mut self, router: u32, handle: Handle) {
+        let packet = &mut self.packets[handle];
+        packet.next = NONE;
+        let slot = packet.slot;
+        let queue = &mut self.slots[slot as usize];
+        if queue.head == NONE {
+            queue.head = handle;
+            queue.tail = handle;
+            let port = self.ask(router, slot);
+            self.look_at(router, 1 << port);
+        } else {
+            let last = core::mem::replace(&mut queue.tail, handle);
+            self.packets[last].next = handle;
+        }
+    }
+
+    /// Looks at outputs of a router when all events of this time are known.
+    #[inline]
+    pub(super) fn look_at(&mut self, router: u32, ports: u64) {
+        let place = &mut self.routers[router as usize];
+        if place.due == 0 && ports != 0 {
+            self.due.push(router);
+        }
+        place.due |= ports;
+    }
+
+    /// The head of a queue asks for its output. The result is the output.
+    #[inline]
+    fn ask(&mut self, router: u32, slot: u32) -> u16 {
+        let queue = &mut self.slots[slot as usize];
+        let Hop { port, first, count } = self.routes.hop(router, &self.packets[queue.head]);
+        let place = &mut self.routers[router as usize];
+        let output = &self.outputs[(place.output + u32::from(port)) as usize];
+        queue.output = port;
+        queue.lane = output.lane + u32::from(first);
+        queue.lanes = count;
+        place.asked |= 1 << port;
+        let bit = slot - place.slot;
+        let word = place.request + u32::from(port) * u32::from(place.words) + bit / 64;
+        self.requests[word as usize] |= 1 << (bit % 64);
+        port
+    }
+
+    /// Grants what can be granted now at a router, and sets a wake-up for what will be. Outputs
+    /// that are not due have been looked at before, and are again when the router is woken.
+    pub(super) fn allocate(&mut self, router: u32, now: Time) {
+        let mut later = Time::NEVER;
+        let place = &mut self.routers[router as usize];
+        let due = core::mem::take(&mut place.due);
+        // Outputs have their turn, too: the first of them would win each line that two want.
+        let behind = u64::MAX << place.turn;
+        for part in [due & behind, due & !behind] {
+            let mut ports = part;
+            while ports != 0 {
+                let port = ports.trailing_zeros();
+                ports &= ports - 1;
+                later = later.min(self.serve(router, port, now));
+            }
+        }
+        self.wake(router, later);
+    }
+
+    /// Wakes a router at `at`, if it is not woken before.
+    fn wake(&mut self, router: u32, at: Time) {
+        let place = &mut self.routers[router as usize];
+        if at < place.wake {
+            place.wake = at;
+            self.calendar.insert(event(at, router, WAKE, 0));
+        }
+    }
+
+    /// Grants an output if it is free and somebody may use it. The result is when it should be
+    /// looked at again.
+    fn serve(&mut self, router: u32, port: u32, now: Time) -> Time {
+        let place = self.routers[router as usize];
+        let output = self.outputs[(place.output + port) as usize];
+        if output.free > now {
+            return output.free;
+        }
+        let words = u32::from(place.words);
+        let first = place.request + port * words;
+        let (turn_word, turn_bit) = (u32::from(output.turn) / 64, output.turn % 64);
+        let mut later = Time::NEVER;
+        // The word of the turn comes twice: its later bits first, its earlier ones last.
+        for step in 0..=words {
+            let word = turn_word + step;
+            let word = if word >= words { word - words } else { word };
+            let mut bits = self.requests[(first + word) as usize];
+            if step == 0 {
+                bits &= u64::MAX << turn_bit;
+            } else if step == words {
+                bits &= !(u64::MAX << turn_bit);
+            }
+            while bits != 0 {
+                let bit = word * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                match self.may_leave(place.slot + bit, now) {
+                    Ok(lane) => return self.grant(router, bit, Way { port, lane }, now),
+                    Err(at) => later = later.min(at),
+                }
+            }
+        }
+        later
+    }
+
+    /// The lane by which the head of a queue may leave now: of several that with most credits. Or
+    /// when it should be looked at again; credits are an event themselves.
+    #[inline]
+    fn may_leave(&mut self, slot: u32, now: Time) -> Result<u32, Time> {
+        let Slot { line, head, lane, lanes, .. } = self.slots[slot as usize];
+        let free = self.slots[line as usize].free;
+        if free > now {
+            return Err(free);
+        }
+        let packet = &self.packets[head];
+        let mut from = packet.ready;
+        if self.parameters.switching == Switching::StoreAndForward {
+            from += self.parameters.link.span(packet.bytes);
+        }
+        if from > now {
+            return Err(from);
+        }
+        let bytes = packet.bytes;
+        let lanes = &mut self.lanes[lane as usize..][..usize::from(lanes)];
+        let mut best = (0, lanes[0].credits);
+        for (number, lane) in (0..).zip(lanes.iter()).skip(1) {
+            if lane.credits > best.1 {
+                best = (number, lane.credits);
+            }
+        }
+        if best.1 >= bytes {
+            return Ok(lane + best.0);
+        }
+        for lane in lanes {
+            lane.starved = true;
+        }
+        Err(Time::NEVER)
+    }
+
+    /// The head of a queue leaves. The result is when the output should be looked at again.
+    fn grant(&mut self, router: u32, bit: u32, way: Way, now: Time) -> Time {
+        let place = self.routers[router as usize];
+        let slot = place.slot + bit;
+        let queue = &mut self.slots[slot as usize];
+        let handle = queue.head;
+        let next = self.packets[handle].next;
+        queue.head = next;
+        let words = u32::from(place.words);
+        let request = place.request + way.port * words;
+        self.requests[(request + bit / 64) as usize] &= !(1 << (bit % 64));
+        let mut asked = false;
+        for word in request..request + words {
+            asked |= self.requests[word as usize] != 0;
+        }
+        if !asked {
+            self.routers[router as usize].asked &= !(1 << way.port);
+        }
+        let gone = self.leave(router, slot, handle, way, now);
+        if next != NONE {
+            self.ask(router, slot);
+        }
+        if asked || next != NONE { gone } else { Time::NEVER }
+    }
+
+    /// A packet leaves a router. The result is when its tail has left.
+    #[inline]
+    fn leave(&mut self, router: u32, slot: u32, handle: Handle, way: Way, now: Time) -> Time {
+        let queue = self.slots[slot as usize];
+        let packet = &mut self.packets[handle];
+        let bytes = packet.bytes;
+        let gone = now + self.parameters.link.span(bytes);
+        let waited = now - packet.ready;
+        if queue.feeder == NO_LANE {
+            packet.queued = waited;
+        } else {
+            packet.waited += waited;
+        }
+        self.slots[queue.line as usize].free = gone;
+
+        let place = &mut self.routers[router as usize];
+        place.turn = if way.port == 63 { 0 } else { way.port as u8 + 1 };
+        let next = slot - place.slot + 1;
+        let output = &mut self.outputs[(place.output + way.port) as usize];
+        output.free = gone;
+        output.turn = if next == u32::from(place.slots) { 0 } else { next as u16 };
+        let output = *output;
+
+        self.lanes[way.lane as usize].spend(bytes);
+        if output.slot == TO_NODE {
+            self.deliver(handle, gone + self.parameters.wire_to_node);
+        } else {
+            let ready = now + self.parameters.link.wire + self.parameters.pipeline;
+            packet.ready = ready;
+            packet.hops += 1;
+            packet.slot = output.slot + (way.lane - output.lane);
+            self.calendar.insert(event(ready, output.to, ARRIVE, handle));
+        }
+        if queue.feeder != NO_LANE {
+            self.calendar.insert(credit(gone + self.parameters.credit, queue.feeder, bytes));
+        }
+        gone
+    }
+
+    /// Room at the other end of a lane is free again.
+    #[inline]
+    pub(super) fn credit(&mut self, lane: u32, bytes: u32) {
+        let lane = &mut self.lanes[lane as usize];
+        lane.credits += bytes;
+        if core::mem::take(&mut lane.starved) {
+            let router = lane.router;
+            let asked = self.routers[router as usize].asked;
+            self.look_at(router, asked);
+        }
+    }
+}

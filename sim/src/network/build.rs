@@ -1,0 +1,203 @@
+//! A network from its topology and parameters.
+use super::lane::Lane;
+use super::source::Source;
+use super::{NO_LANE, Network, NodeQueue, Output, Parameters, Readout, Router, Slot, TO_NODE};
+use crate::calendar::Calendar;
+use crate::packet::NONE;
+use crate::packet::Packets;
+use crate::random::Random;
+use crate::routing::{Routes, RoutingError};
+use crate::stats::Tally;
+use crate::time::Time;
+use crate::topology::{Port, Topology};
+use crate::work::{Load, LoadError};
+use std::collections::HashMap;
+use thiserror::Error;
+
+/// Why there is no such network.
+#[derive(Debug, Error, PartialEq)]
+pub enum BuildError {
+    /// The policy does not fit.
+    #[error(transparent)]
+    Routing(#[from] RoutingError),
+    /// The load is impossible.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A packet would never find room.
+    #[error("a buffer of {buffer} B has no room for a packet of {packet} B")]
+    SmallBuffer {
+        /// Bytes of the buffer.
+        buffer: u32,
+        /// Bytes of the largest packet.
+        packet: u32,
+    },
+    /// A packet is too long.
+    #[error("a packet of {0} B is longer than the limit of {BYTES_MAX} B")]
+    LongPacket(u32),
+    /// A delay that has to take time takes none.
+    #[error("{0} is zero, and has to be at least 1 ps")]
+    NoDelay(&'static str),
+    /// A number of channels that no router has.
+    #[error("{0} virtual channels: there have to be 1 to 1024")]
+    Channels(u16),
+}
+
+/// The longest packet.
+const BYTES_MAX: u32 = 1 << 24;
+/// The largest number of virtual channels of a link.
+const CHANNELS_MAX: u16 = 1024;
+
+impl Network {
+    /// A network without packets, whose nodes make them by `load`; all chance follows from `seed`.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn new(
+        topology: &Topology,
+        parameters: Parameters,
+        load: Load,
+        seed: u64,
+    ) -> Result<Self, BuildError> {
+        check(&parameters, &load)?;
+        load.check(topology)?;
+        let routes = Routes::new(topology, parameters.policy, parameters.channels)?;
+        let mut network = Self {
+            parameters,
+            routes,
+            calendar: Calendar::new(load.step(topology.nodes.len())),
+            packets: Packets::default(),
+            due: Vec::new(),
+            routers: Vec::with_capacity(topology.ports.len()),
+            slots: Vec::new(),
+            outputs: Vec::new(),
+            requests: Vec::new(),
+            lanes: Vec::new(),
+            sources: Vec::new(),
+            sources_stopped: false,
+            made: (0, 0),
+            load,
+            tally: Tally::default(),
+        };
+        network.add_routers(topology);
+        network.add_nodes(topology, seed);
+        network.start();
+        Ok(network)
+    }
+
+    fn add_routers(&mut self, topology: &Topology) {
+        let mut incoming = HashMap::new();
+        let mut outgoing = HashMap::new();
+        for link in &topology.links {
+            outgoing.insert((link.from.router, link.from.port), link.to);
+            incoming.insert((link.to.router, link.to.port), link.from);
+        }
+        let channels = self.parameters.channels;
+        // The first slot of each input port, and the first lane of each output port.
+        let mut slots_at = HashMap::new();
+        let mut lanes_at = HashMap::new();
+        for (router, ports) in (0_u32..).zip(&topology.ports) {
+            let (slot, output) = (self.slots.len() as u32, self.outputs.len() as u32);
+            for port in 0..*ports {
+                slots_at.insert((router, port), self.slots.len() as u32);
+                let linked = incoming.contains_key(&(router, port));
+                let per_target = self.parameters.node_queue == NodeQueue::PerTarget;
+                self.add_input(match (linked, per_target) {
+                    (true, _) => channels,
+                    (false, true) => topology.nodes.len() as u16,
+                    (false, false) => 1,
+                });
+                lanes_at.insert((router, port), self.lanes.len() as u32);
+                let lane = self.lanes.len() as u32;
+                if outgoing.contains_key(&(router, port)) {
+                    for _ in 0..channels {
+                        self.lanes.push(Lane::new(router, self.parameters.buffer));
+                    }
+                } else {
+                    self.lanes.push(Lane::to_node(router));
+                }
+                self.outputs.push(Output { free: Time::ZERO, slot: TO_NODE, lane, to: 0, turn: 0 });
+            }
+            let slots = self.slots.len() as u32 - slot;
+            let words = slots.div_ceil(64);
+            let request = self.requests.len() as u32;
+            self.requests.resize(self.requests.len() + (words * u32::from(*ports)) as usize, 0);
+            self.routers.push(Router {
+                slot,
+                slots: slots as u16,
+                output,
+                words: words as u16,
+                request,
+                asked: 0,
+                due: 0,
+                turn: 0,
+                wake: Time::NEVER,
+            });
+        }
+        for link in &topology.links {
+            let slot = slots_at[&(link.to.router, link.to.port)];
+            let lane = lanes_at[&(link.from.router, link.from.port)];
+            let output = self.output_at(link.from);
+            output.slot = slot;
+            output.to = link.to.router;
+            for channel in 0..u32::from(channels) {
+                self.slots[(slot + channel) as usize].feeder = lane + channel;
+            }
+        }
+        for source in &topology.nodes {
+            let slot = slots_at[&(source.inject.router, source.inject.port)];
+            let router = source.inject.router;
+            self.sources.push(Source { random: Random::new(0, 0), slot, router });
+        }
+    }
+
+    /// The queues of an input port, and the lines that they are read by.
+    fn add_input(&mut self, queues: u16) {
+        for queue in 0..queues {
+            let own = self.parameters.readout == Readout::Channel;
+            let line = self.slots.len() as u32 - if own { 0 } else { u32::from(queue) };
+            self.slots.push(Slot {
+                head: NONE,
+                tail: NONE,
+                lane: 0,
+                lanes: 0,
+                output: 0,
+                feeder: NO_LANE,
+                line,
+                free: Time::ZERO,
+            });
+        }
+    }
+
+    fn add_nodes(&mut self, topology: &Topology, seed: u64) {
+        for (number, node) in (0_u32..).zip(&topology.nodes) {
+            self.output_at(node.eject).to = number;
+            self.sources[number as usize].random = Random::new(seed, number.into());
+        }
+    }
+
+    fn output_at(&mut self, port: Port) -> &mut Output {
+        let first = self.routers[port.router as usize].output;
+        &mut self.outputs[(first + u32::from(port.port)) as usize]
+    }
+}
+
+/// Checks what does not depend on the topology.
+fn check(parameters: &Parameters, load: &Load) -> Result<(), BuildError> {
+    let packet = load.sizes.most();
+    if packet > BYTES_MAX {
+        return Err(BuildError::LongPacket(packet));
+    }
+    if parameters.buffer < packet {
+        return Err(BuildError::SmallBuffer { buffer: parameters.buffer, packet });
+    }
+    if parameters.link.phit == Time::ZERO || parameters.link.width == 0 {
+        return Err(BuildError::NoDelay("the time or width of a phit"));
+    }
+    if parameters.link.wire + parameters.pipeline == Time::ZERO {
+        return Err(BuildError::NoDelay("the time from router to router"));
+    }
+    if !(1..=CHANNELS_MAX).contains(&parameters.channels) {
+        return Err(BuildError::Channels(parameters.channels));
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The loop over events.
+use super::{ARRIVE, CREDIT, GENERATE, Network, about, kind_of, router_of};
+use crate::packet::Handle;
+use crate::random::mix;
+use crate::stats::Tally;
+use crate::time::Time;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As many packets were delivered as were asked for.
+    Measured,
+    /// More packets were on their way than the limit: the load is more than the network carries.
+    Saturated,
+    /// Packets wait for each other in a ring, and no event is left that could end it.
+    Deadlocked,
+    /// No packet is left.
+    Drained,
+}
+
+/// Packets on their way at which a run is given up.
+const BACKLOG_MAX: usize = 1 << 24;
+
+impl Network {
+    /// Runs until `packets` more packets have been delivered, or the run ends for another reason.
+    pub fn run(&mut self, packets: u64) -> Outcome {
+        let goal = self.tally.delivered() + packets;
+        while self.tally.delivered() < goal {
+            let Some(now) = self.calendar.next_time() else {
+                let stuck = self.packets.live() > 0;
+                return if stuck { Outcome::Deadlocked } else { Outcome::Drained };
+            };
+            while let Some(event) = self.calendar.take_at(now) {
+                self.note(event, now);
+            }
+            let mut due = core::mem::take(&mut self.due);
+            for router in due.drain(..) {
+                self.allocate(router, now);
+            }
+            self.due = due;
+            if self.packets.live() > BACKLOG_MAX {
+                return Outcome::Saturated;
+            }
+        }
+        Outcome::Measured
+    }
+
+    /// Notes an event. Outputs are granted when all events of its time are known.
+    #[inline]
+    fn note(&mut self, event: u64, now: Time) {
+        let router = router_of(event);
+        match kind_of(event) {
+            ARRIVE => self.enqueue(router, about(event)),
+            GENERATE => self.generate(about(event), now),
+            CREDIT => self.credit(about(event), router),
+            _ => {
+                let place = &mut self.routers[router as usize];
+                if place.wake == now {
+                    place.wake = Time::NEVER;
+                }
+                let asked = place.asked;
+                self.look_at(router, asked);
+            }
+        }
+    }
+
+    /// A packet's tail reaches its target at `at`.
+    pub(super) fn deliver(&mut self, handle: Handle, at: Time) {
+        let packet = self.packets.remove(handle);
+        self.tally.record(&packet, at);
+    }
+
+    /// The results so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Forgets the results so far: the end of the warm-up.
+    pub fn discard(&mut self) {
+        self.tally = Tally::default();
+    }
+
+    /// Packets on their way, queues of sources included.
+    pub fn backlog(&self) -> usize {
+        self.packets.live()
+    }
+
+    /// Packets made since the beginning.
+    pub fn made(&self) -> u64 {
+        self.made.0
+    }
+
+    /// Their bytes.
+    pub fn bytes_made(&self) -> u128 {
+        self.made.1
+    }
+
+    /// Nodes make no more packets.
+    pub fn stop_sources(&mut self) {
+        self.sources_stopped = true;
+    }
+
+    /// Takes events of one time in an order that follows from `seed`, which changes nothing: for
+    /// tests.
+    #[doc(hidden)]
+    pub fn scramble(&mut self, seed: u64) {
+        self.calendar.scramble(seed);
+    }
+
+    /// Checks that a network without packets holds nothing back: all credits are with their
+    /// senders, and nobody asks for anything.
+    ///
+    /// # Panics
+    /// If something is held back, which is a fault of the simulator.
+    pub fn check_idle(&self) {
+        assert!(self.lanes.iter().all(|lane| lane.has_all(self.parameters.buffer)));
+        assert!(self.requests.iter().all(|word| *word == 0));
+        assert!(self.routers.iter().all(|router| router.asked == 0 && router.due == 0));
+    }
+
+    /// A number that follows from all deliveries and their times, in whatever order they are
+    /// recorded: two runs with equal numbers took the same course.
+    pub fn course(&self) -> u64 {
+        mix(self.tally.course())
+    }
+}

@@ -1,0 +1,116 @@
+//! Results: means with their confidence, percentiles, and where the time went.
+mod batches;
+
+use crate::packet::Packet;
+use crate::random::mix;
+use crate::time::Time;
+pub use batches::{Batches, Interval};
+use hdrhistogram::Histogram;
+
+/// The time of packets by where it went. The parts of a packet sum to its delay exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// In the queue of the source.
+    pub queued: u128,
+    /// For outputs and credits in the network.
+    pub waited: u128,
+    /// On wires and in the pipelines of routers, and the passing of the packet itself.
+    pub moved: u128,
+}
+
+/// The results of a run.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    delivered: u64,
+    bytes: u128,
+    hops: u128,
+    delay: u128,
+    parts: Parts,
+    batches: Batches,
+    histogram: Histogram<u64>,
+    first: Time,
+    last: Time,
+    course: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            delivered: 0,
+            bytes: 0,
+            hops: 0,
+            delay: 0,
+            parts: Parts::default(),
+            batches: Batches::default(),
+            histogram: Histogram::new_with_bounds(1, Time::END.0, 3).expect("sound bounds"),
+            first: Time::NEVER,
+            last: Time::ZERO,
+            course: 0,
+        }
+    }
+}
+
+impl Tally {
+    /// A packet was delivered at `at`.
+    #[inline]
+    pub(crate) fn record(&mut self, packet: &Packet, at: Time) {
+        let delay = at - packet.born;
+        self.delivered += 1;
+        self.bytes += u128::from(packet.bytes);
+        self.hops += u128::from(packet.hops);
+        self.delay += u128::from(delay.0);
+        self.parts.queued += u128::from(packet.queued.0);
+        self.parts.waited += u128::from(packet.waited.0);
+        self.parts.moved += u128::from((delay - packet.queued - packet.waited).0);
+        self.batches.add(delay.0 as f64);
+        self.histogram.saturating_record(delay.0);
+        self.first = self.first.min(at);
+        self.last = self.last.max(at);
+        let pair = u64::from(packet.source) << 32 | u64::from(packet.target);
+        self.course = self.course.wrapping_add(mix(at.0 ^ mix(packet.born.0 ^ mix(pair))));
+    }
+
+    /// Packets delivered.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Bytes delivered.
+    pub fn bytes(&self) -> u128 {
+        self.bytes
+    }
+
+    /// Links that packets passed between routers, in the mean.
+    pub fn mean_hops(&self) -> f64 {
+        self.hops as f64 / self.delivered as f64
+    }
+
+    /// The mean delay from birth to delivery, in picoseconds, with its 95 % confidence interval.
+    pub fn delay(&self) -> Interval {
+        self.batches.interval()
+    }
+
+    /// The sum of all delays, in picoseconds.
+    pub fn total_delay(&self) -> u128 {
+        self.delay
+    }
+
+    /// Where the time went, summed over all packets, in picoseconds.
+    pub fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    /// The delay that this share of packets did not exceed, within 0.1 %.
+    pub fn quantile(&self, share: f64) -> Time {
+        Time(self.histogram.value_at_quantile(share))
+    }
+
+    /// From the first delivery to the last one.
+    pub fn span(&self) -> Time {
+        if self.delivered == 0 { Time::ZERO } else { self.last - self.first }
+    }
+
+    pub(crate) fn course(&self) -> u64 {
+        self.course
+    }
+}

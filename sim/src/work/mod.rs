@@ -1,0 +1,196 @@
+//! The packets that nodes make: targets, lengths and times.
+mod pattern;
+
+use crate::link::LinkTiming;
+use crate::random::Random;
+use crate::time::Time;
+use crate::topology::Topology;
+pub use pattern::Pattern;
+use thiserror::Error;
+
+/// The lengths of packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sizes {
+    /// All are equally long.
+    Fixed(u32),
+    /// Each length from the first to the second is equally likely.
+    Uniform(u32, u32),
+    /// Short ones and long ones.
+    Bimodal {
+        /// The short length.
+        short: u32,
+        /// The long length.
+        long: u32,
+        /// The share of long packets.
+        share: f64,
+    },
+}
+
+impl Sizes {
+    /// The shortest length.
+    pub fn least(&self) -> u32 {
+        match *self {
+            Self::Fixed(bytes) | Self::Uniform(bytes, _) => bytes,
+            Self::Bimodal { short, long, .. } => short.min(long),
+        }
+    }
+
+    /// The longest length.
+    pub fn most(&self) -> u32 {
+        match *self {
+            Self::Fixed(bytes) | Self::Uniform(_, bytes) => bytes,
+            Self::Bimodal { short, long, .. } => short.max(long),
+        }
+    }
+
+    /// The mean time that a packet takes a link.
+    pub fn mean_span(&self, link: &LinkTiming) -> f64 {
+        let span = |bytes| link.span(bytes).0 as f64;
+        match *self {
+            Self::Fixed(bytes) => span(bytes),
+            Self::Uniform(least, most) => {
+                (least..=most).map(span).sum::<f64>() / f64::from(most - least + 1)
+            }
+            Self::Bimodal { short, long, share } => {
+                (1.0 - share) * span(short) + share * span(long)
+            }
+        }
+    }
+
+    pub(crate) fn draw(&self, random: &mut Random) -> u32 {
+        match *self {
+            Self::Fixed(bytes) => bytes,
+            Self::Uniform(least, most) => least + random.below(most - least + 1),
+            Self::Bimodal { short, long, share } => {
+                if random.unit() < share {
+                    long
+                } else {
+                    short
+                }
+            }
+        }
+    }
+}
+
+/// When a node makes packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At any time, independently of the packets before.
+    Poisson,
+    /// In each cycle of the link's phit with the same chance.
+    Bernoulli,
+}
+
+/// Why a load is impossible.
+#[derive(Debug, Error, PartialEq)]
+pub enum LoadError {
+    /// The offered load is no share of the link's rate.
+    #[error("an offered load of {0}: it has to be above 0 and at most 4 times the rate of a link")]
+    Offered(f64),
+    /// The lengths make no sense.
+    #[error("packets of {least} B to {most} B: at least 1 B, and the least first")]
+    Sizes {
+        /// The least length.
+        least: u32,
+        /// The greatest length.
+        most: u32,
+    },
+    /// A share is not between 0 and 1.
+    #[error("a share of {0}: it has to be from 0 to 1")]
+    Share(f64),
+    /// The pattern needs another number of nodes.
+    #[error("{pattern} is made for {needs}, and there are {nodes} nodes")]
+    Pattern {
+        /// The pattern.
+        pattern: &'static str,
+        /// The number of nodes that it is made for.
+        needs: &'static str,
+        /// The nodes that there are.
+        nodes: u32,
+    },
+    /// Nobody has this number.
+    #[error("there is no node {node}: the {nodes} nodes are numbered from 0")]
+    NoNode {
+        /// The number.
+        node: u32,
+        /// The nodes that there are.
+        nodes: u32,
+    },
+}
+
+/// The packets that each node makes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Their targets.
+    pub pattern: Pattern,
+    /// Their lengths.
+    pub sizes: Sizes,
+    /// Their times.
+    pub arrivals: Arrivals,
+    /// Picoseconds from packet to packet, in the mean.
+    mean_gap: f64,
+    /// Picoseconds of a cycle.
+    cycle: u64,
+}
+
+impl Load {
+    /// A load of which each node offers `offered` times the rate of its link.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn new(
+        pattern: Pattern,
+        sizes: Sizes,
+        arrivals: Arrivals,
+        offered: f64,
+        link: &LinkTiming,
+    ) -> Result<Self, LoadError> {
+        if !(offered > 0.0 && offered <= 4.0) {
+            return Err(LoadError::Offered(offered));
+        }
+        let (least, most) = match sizes {
+            Sizes::Uniform(least, most) => (least, most),
+            _ => (sizes.least(), sizes.most()),
+        };
+        if least == 0 || least > most {
+            return Err(LoadError::Sizes { least, most });
+        }
+        if let Sizes::Bimodal { share, .. } = sizes
+            && !(0.0..=1.0).contains(&share)
+        {
+            return Err(LoadError::Share(share));
+        }
+        let mean_gap = sizes.mean_span(link) / offered;
+        Ok(Self { pattern, sizes, arrivals, mean_gap, cycle: link.phit.0 })
+    }
+
+    /// A width for the buckets of a calendar: a cycle, or the time in which some events come.
+    pub(crate) fn step(&self, nodes: usize) -> Time {
+        Time(self.cycle.max((self.mean_gap / (2.0 * nodes as f64)) as u64))
+    }
+
+    /// Checks that the pattern fits the topology.
+    pub(crate) fn check(&self, topology: &Topology) -> Result<(), LoadError> {
+        self.pattern.check(topology.nodes.len() as u32)
+    }
+
+    /// The time of a node's first packet.
+    pub(crate) fn first(&self, random: &mut Random) -> Time {
+        match self.arrivals {
+            Arrivals::Poisson => self.gap(random),
+            // It may come in the first cycle.
+            Arrivals::Bernoulli => self.gap(random) - Time(self.cycle),
+        }
+    }
+
+    /// The time from a node's packet to its next one.
+    pub(crate) fn gap(&self, random: &mut Random) -> Time {
+        match self.arrivals {
+            Arrivals::Poisson => Time((random.exponential() * self.mean_gap).round() as u64),
+            Arrivals::Bernoulli => {
+                let chance = self.cycle as f64 / self.mean_gap;
+                Time(random.trials(chance) * self.cycle)
+            }
+        }
+    }
+}

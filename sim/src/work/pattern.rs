@@ -1,0 +1,116 @@
+//! Patterns of traffic, by the names that BookSim made common.
+use super::LoadError;
+use crate::random::Random;
+
+/// The target of a node's packets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Any node, itself included.
+    Uniform,
+    /// Any other node.
+    Others,
+    /// The node whose number has the halves of its bits exchanged.
+    Transpose,
+    /// The node whose number has all bits inverted.
+    BitComplement,
+    /// The node whose number has the bits in the opposite order.
+    BitReverse,
+    /// The node whose number has the bits rotated up by one.
+    Shuffle,
+    /// The node half way round a ring of all nodes, less one.
+    Tornado,
+    /// The next node.
+    Neighbor,
+    /// One node with a certain share, any node otherwise.
+    Hotspot {
+        /// The node.
+        node: u32,
+        /// Its extra share.
+        share: f64,
+    },
+    /// The node that a list names for each.
+    Permutation {
+        /// The target of each node.
+        targets: Vec<u32>,
+    },
+    /// In this share of cases the node with its own number, any node otherwise (of the outputs of
+    /// one switch).
+    Unbalanced {
+        /// The share.
+        share: f64,
+    },
+}
+
+impl Pattern {
+    /// Checks that it fits this number of nodes.
+    pub(super) fn check(&self, nodes: u32) -> Result<(), LoadError> {
+        let bits = nodes.trailing_zeros();
+        let power = nodes.is_power_of_two();
+        let needs = |pattern, needs, fits| {
+            if fits { Ok(()) } else { Err(LoadError::Pattern { pattern, needs, nodes }) }
+        };
+        match self {
+            Self::Transpose => {
+                needs("transpose", "an even power of two", power && bits.is_multiple_of(2))
+            }
+            Self::BitComplement => needs("bitcomp", "a power of two", power),
+            Self::BitReverse => needs("bitrev", "a power of two", power),
+            Self::Shuffle => needs("shuffle", "a power of two", power),
+            Self::Hotspot { node, share } => {
+                share_fits(*share)?;
+                node_fits(*node, nodes)
+            }
+            Self::Unbalanced { share } => share_fits(*share),
+            Self::Permutation { targets } => {
+                needs(
+                    "a permutation",
+                    "as many nodes as it lists",
+                    targets.len() == nodes as usize,
+                )?;
+                targets.iter().try_for_each(|node| node_fits(*node, nodes))
+            }
+            Self::Uniform | Self::Others | Self::Tornado | Self::Neighbor => Ok(()),
+        }
+    }
+
+    /// The target of a packet.
+    pub(crate) fn target(&self, node: u32, nodes: u32, random: &mut Random) -> u32 {
+        let bits = nodes.trailing_zeros();
+        match self {
+            Self::Uniform => random.below(nodes),
+            Self::Others => (node + 1 + random.below(nodes - 1)) % nodes,
+            Self::Transpose => {
+                let half = bits / 2;
+                node >> half | (node & ((1 << half) - 1)) << half
+            }
+            Self::BitComplement => !node & (nodes - 1),
+            Self::BitReverse => node.reverse_bits() >> (32 - bits),
+            Self::Shuffle => (node << 1 | node >> (bits - 1)) & (nodes - 1),
+            Self::Tornado => (node + nodes.div_ceil(2) - 1) % nodes,
+            Self::Neighbor => (node + 1) % nodes,
+            Self::Hotspot { node: hot, share } => {
+                if random.unit() < *share {
+                    *hot
+                } else {
+                    random.below(nodes)
+                }
+            }
+            Self::Permutation { targets } => targets[node as usize],
+            Self::Unbalanced { share } => {
+                if random.unit() < *share {
+                    node
+                } else {
+                    random.below(nodes)
+                }
+            }
+        }
+    }
+}
+
+fn share_fits(share: f64) -> Result<(), LoadError> {
+    if (0.0..=1.0).contains(&share) { Ok(()) } else { Err(LoadError::Share(share)) }
+}
+
+fn node_fits(node: u32, nodes: u32) -> Result<(), LoadError> {
+    if node < nodes { Ok(()) } else { Err(LoadError::NoNode { node, nodes }) }
+}

@@ -1,0 +1,123 @@
+//! Properties that every network has, for all parameters.
+use ayre_sim::link::LinkTiming;
+use ayre_sim::network::{Network, NodeQueue, Outcome, Parameters, Readout, Switching};
+use ayre_sim::routing::Policy;
+use ayre_sim::time::Time;
+use ayre_sim::topology::Topology;
+use ayre_sim::work::{Arrivals, Load, Pattern, Sizes};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Case {
+    topology: Topology,
+    parameters: Parameters,
+    sizes: Sizes,
+    arrivals: Arrivals,
+    offered: f64,
+    seed: u64,
+}
+
+fn shapes() -> impl Strategy<Value = (Topology, Policy, u16)> {
+    prop_oneof![
+        (2_u32..12).prop_map(|n| (Topology::star(n).unwrap(), Policy::Direct, n as u16)),
+        (2_u32..5, 2_u32..6, 2_u16..5).prop_map(|(a, b, c)| (
+            Topology::torus(&[a, b]).unwrap(),
+            Policy::DimensionOrder,
+            c
+        )),
+        (2_u32..4, 2_u32..4, 2_u32..4, 1_u16..4).prop_map(|(a, b, c, v)| (
+            Topology::mesh(&[a, b, c]).unwrap(),
+            Policy::DimensionOrder,
+            v
+        )),
+        (1_u32..5, 1_u16..3).prop_map(|(d, c)| (
+            Topology::hypercube(d).unwrap(),
+            Policy::DimensionOrder,
+            c
+        )),
+        (2_u32..4, 1_u32..4, 1_u16..3).prop_map(|(h, l, c)| (
+            Topology::tree(h, l).unwrap(),
+            Policy::UpByChance,
+            c
+        )),
+        (2_u32..4, 1_u32..4, 1_u16..3).prop_map(|(h, l, c)| (
+            Topology::tree(h, l).unwrap(),
+            Policy::UpByTarget,
+            c
+        )),
+    ]
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let times = (0_u64..5_000, 1_u64..8_000, 0_u64..5_000, 0_u64..5_000, 1_u64..3_000);
+    let work = (1_u32..64, 0_u32..64, any::<bool>(), 0.05_f64..1.5, any::<u64>());
+    (shapes(), times, work, 0_u32..200, any::<bool>(), any::<bool>(), 1_u32..9).prop_map(
+        |(shape, times, work, more, stored, by_channel, width)| {
+            let (topology, policy, channels) = shape;
+            let (wire, pipeline, injection, credit, phit) = times;
+            let (least, spread, poisson, offered, seed) = work;
+            let direct = policy == Policy::Direct;
+            let parameters = Parameters {
+                link: LinkTiming { phit: Time(phit), width, wire: Time(wire) },
+                wire_to_node: Time(wire),
+                pipeline: Time(pipeline),
+                injection: Time(injection),
+                credit: Time(credit),
+                channels,
+                buffer: least + spread + more,
+                readout: if by_channel { Readout::Channel } else { Readout::Port },
+                node_queue: if direct { NodeQueue::PerTarget } else { NodeQueue::One },
+                switching: if stored { Switching::StoreAndForward } else { Switching::CutThrough },
+                policy,
+            };
+            let sizes = Sizes::Uniform(least, least + spread);
+            let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Bernoulli };
+            Case { topology, parameters, sizes, arrivals, offered, seed }
+        },
+    )
+}
+
+fn build(case: &Case) -> Network {
+    let load =
+        Load::new(Pattern::Uniform, case.sizes, case.arrivals, case.offered, &case.parameters.link);
+    Network::new(&case.topology, case.parameters, load.unwrap(), case.seed).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Every packet that was made arrives, the parts of its time sum to its delay, and all credits
+    /// are back at the end.
+    #[test]
+    fn whatever_enters_leaves(case in cases()) {
+        let mut network = build(&case);
+        prop_assert_eq!(network.run(2_000), Outcome::Measured);
+        network.stop_sources();
+        prop_assert_eq!(network.run(u64::MAX / 2), Outcome::Drained);
+        prop_assert_eq!(network.backlog(), 0);
+        let tally = network.tally();
+        prop_assert_eq!(tally.delivered(), network.made());
+        prop_assert_eq!(tally.bytes(), network.bytes_made());
+        let parts = tally.parts();
+        prop_assert_eq!(parts.queued + parts.waited + parts.moved, tally.total_delay());
+        network.check_idle();
+    }
+
+    /// A seed decides the whole course.
+    #[test]
+    fn a_seed_decides_the_course(case in cases()) {
+        let course = |case: &Case| {
+            let mut network = build(case);
+            network.run(1_000);
+            network.course()
+        };
+        let first = course(&case);
+        prop_assert_eq!(first, course(&case));
+        let mut scrambled = build(&case);
+        scrambled.scramble(case.seed);
+        scrambled.run(1_000);
+        prop_assert_eq!(first, scrambled.course(), "the order of events of one time matters");
+        let other = Case { seed: case.seed ^ 1, ..case };
+        prop_assert_ne!(first, course(&other));
+    }
+}

@@ -7,6 +7,8 @@ ARGS ?=
 MINUTES ?= 60
 # Pairs of each kind that `make pairs` compares.
 PAIRS ?= 1000
+# The profile whose programs `make pages` runs.
+PROFILE ?= checked
 
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
@@ -16,11 +18,11 @@ PAIRS ?= 1000
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
-check: ## Formatting, lints, tidiness, citations of the spec, documentation
+check: ## Formatting, lints, tidiness, citations, lists of the interface, documentation
 	@scripts/deps.sh cargo cc
 	@scripts/check.sh
 
-test: ## Everything that must pass: check, all tests, loom models, instruction counts
+test: ## Everything that must pass: check, all tests, loom models, pages, instruction counts
 	@scripts/deps.sh cargo cc chromium fi_info ip mpicc.openmpi mpiexec.hydra srun mpirun.openmpi \
 		tshark valgrind
 	@scripts/check.sh
@@ -88,8 +90,8 @@ book: ## Make the book, target/book/html/index.html, and check its links
 
 pages: ## Compile the Rust blocks of the book's pages, and run those of the shell
 	@scripts/deps.sh cargo cc fi_info mpicc.openmpi mpiexec.hydra mpirun.openmpi
-	@cargo build --workspace --lib --bins --examples --profile checked
-	@scripts/pages.sh
+	@cargo build --workspace --lib --bins --examples --profile '$(PROFILE)'
+	@PROFILE='$(PROFILE)' scripts/pages.sh
 
 man: ## Write the pages of the manual to target/man
 	@scripts/deps.sh cargo cc

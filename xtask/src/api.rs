@@ -1,5 +1,7 @@
 //! The public interface of the published crates, item by item, against the list of it that is
-//! committed: a change to it shows in the review.
+//! committed: a change to it shows in the review. A type's name has one meaning in its crate.
+
+mod homonyms;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +13,27 @@ use anyhow::{Context, Result, ensure};
 const CRATES: [(&str, &str); 3] =
     [("ayre", "engine"), ("ayre-proto", "proto"), ("ayre-netsim", "netsim")];
 
+/// The crates whose types are read with their modules. Each machine of `ayre-proto` has a message,
+/// a sender or a header of its own, and only Ayre's own crates name them.
+const NAMED_BY_MODULE: [&str; 1] = ["ayre-proto"];
+
 /// The list of a crate's public items, in its folder.
 const LIST: &str = "api.txt";
 
 /// Compares each crate's public items with its list, and prints what differs; with `write`, writes
-/// the lists anew. False where something differs.
+/// the lists anew. False where something differs, or where a name means two things.
 pub(crate) fn run(root: &Path, write: bool) -> Result<bool> {
     let mut is_same = true;
+    let mut is_clear = true;
     for (package, folder) in CRATES {
         let path = root.join(folder).join(LIST);
         let items = public_items(root, package)?;
+        if !NAMED_BY_MODULE.contains(&package) {
+            for homonym in homonyms::find(&items) {
+                println!("{folder}/{LIST}: {homonym}");
+                is_clear = false;
+            }
+        }
         if write {
             fs::write(&path, &items).with_context(|| path.display().to_string())?;
             continue;
@@ -38,7 +51,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<bool> {
              `cargo xtask api --write`"
         );
     }
-    Ok(is_same)
+    Ok(is_same && is_clear)
 }
 
 /// The public items of a package, a line each, sorted. Implementations that the compiler or a

@@ -11,11 +11,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let peer = port.peer(port.rank() ^ 1).ok_or("start an even number of ranks")?;
 
     let region = port.alloc(4096, RegionOptions::new())?; // memory that others may reach
-    port.share(peer, &region, 0..4096, Rights::all(), 0)?; // hand it over, under the name 0
-    let remote = port.accept_region(peer, 0)?; // and take theirs
+    port.share(peer, &region, 0..4096, Rights::all(), 0)?; // share ours, under the name 0
+    let remote = port.accept_region(peer, 0)?; // and accept theirs
 
     port.put(&remote, 0, b"hello, neighbour", PostOptions::new().completer())?; // into their memory
-    port.wait_notification(None)?; // theirs to us: the data is here
+    port.wait_notification(None)?; // their put has landed in our memory
     let mut text = [0; 16];
     region.read(0, &mut text);
     println!("rank {}: {}", port.rank(), String::from_utf8_lossy(&text));

@@ -69,6 +69,8 @@ impl EndpointOptions {
 
     /// Whether short messages go straight over Ethernet to other hosts of the same one; see
     /// [`NetOptions::ethernet`].
+    ///
+    /// [`NetOptions::ethernet`]: crate::NetOptions::ethernet
     // spec: NET-6
     pub fn ethernet(self, ethernet: Ethernet) -> Self {
         self.with(|reach| reach.net = reach.net.clone().ethernet(ethernet))
@@ -77,6 +79,8 @@ impl EndpointOptions {
     /// After how long without a sign of life an endpoint of another host is not heard, see
     /// [`NetOptions::silence`]; by default as `AYRE_SILENCE` says, or else 3 s. One that is called
     /// may take four times as long to answer.
+    ///
+    /// [`NetOptions::silence`]: crate::NetOptions::silence
     pub fn silence(self, silence: Duration) -> Self {
         self.with(|reach| {
             reach.silence = Some(silence);
@@ -86,12 +90,16 @@ impl EndpointOptions {
 
     /// After how long it is taken for dead, see [`NetOptions::dead_after`]; by default as
     /// `AYRE_DEAD_AFTER` says, or else 60 s.
+    ///
+    /// [`NetOptions::dead_after`]: crate::NetOptions::dead_after
     pub fn dead_after(self, time: Duration) -> Self {
         self.with(|reach| reach.net = reach.net.clone().dead_after(time))
     }
 
     /// Takes its addresses in this simulated network, and goes by its clock, as
     /// [`NetOptions::simulated`]. Endpoints there meet over it alone, those of one process too.
+    ///
+    /// [`NetOptions::simulated`]: crate::NetOptions::simulated
     // spec: NET-8
     pub fn simulated(self, simulation: &Simulation) -> Self {
         self.with(|reach| reach.net = reach.net.clone().simulated(simulation))

@@ -67,6 +67,7 @@ const OPERATIONS: &[&str] = &[
     "fcaa-latency",
     "active-latency",
     "active-long-latency",
+    "active-long-call-latency",
     "active-rate",
     "active-bandwidth",
     "group-barrier-latency",

@@ -11,7 +11,7 @@ use ayre::{Port, PostOptions, RemoteRegion};
 
 use super::case::RawKind;
 use super::case::{Case, Metric, Path};
-use super::ops::active::{Beside, Calls, Talk, Urgent};
+use super::ops::active::{Answers, Beside, Calls, Talk, Urgent};
 use super::ops::carrier::{
     Carrier, ImmediatePut, Message, NotificationPut, Put, PutNotify, QueueRecord,
 };
@@ -400,18 +400,20 @@ fn active(path: Path) -> Result<Cases> {
     // The raw ring is a stream of two copies, in and out.
     let long = label("active-long-latency", Metric::Latency, ACTIVE_BULK, RawKind::PingPong);
     let bandwidth = label("active-bandwidth", Metric::Bandwidth, ACTIVE_BULK, RawKind::Ring);
-    let case = |label, each_answered| -> Box<dyn Case> {
-        Box::new(Calls { label, talk: talk.clone(), each_answered })
+    let called = label("active-long-call-latency", Metric::Latency, ACTIVE_BULK, RawKind::PingPong);
+    let case = |label, answers| -> Box<dyn Case> {
+        Box::new(Calls { label, talk: talk.clone(), answers })
     };
     let urgent = |name, beside| -> Box<dyn Case> {
         let label = label(name, Metric::Latency, WORD, RawKind::PingPong);
         Box::new(Urgent { label, talk: talk.clone(), beside })
     };
     Ok(vec![
-        case(latency, true),
-        case(long, true),
-        case(rate, false),
-        case(bandwidth, false),
+        case(latency, Answers::Long),
+        case(long, Answers::Long),
+        case(called, Answers::Short),
+        case(rate, Answers::Last),
+        case(bandwidth, Answers::Last),
         urgent("channel-latency", Beside::Nothing),
         urgent("channel-beside-bulk", Beside::Bulk),
         urgent("channel-behind-bulk", Beside::Behind),

@@ -58,6 +58,7 @@ const GROUPS: [Group; 5] = [
             "message-bandwidth",
             "active-latency",
             "active-long-latency",
+            "active-long-call-latency",
             "active-rate",
             "active-bandwidth",
             "channel-latency",

@@ -85,19 +85,29 @@ impl Talk {
     }
 }
 
-/// Calls of rank 0. Where each is answered, the latency of one way is half of it; else they follow
-/// each other at once, and only the last one is answered, shortly.
+/// The answers to calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// Each call has what it was sent for an answer: the latency of one way is half of the time.
+    Long,
+    /// Each call has a short answer.
+    Short,
+    /// Calls follow each other at once, and the last one has a short answer.
+    Last,
+}
+
+/// Calls of rank 0.
 pub(crate) struct Calls {
     pub(crate) label: Label,
     pub(crate) talk: Rc<RefCell<Talk>>,
-    pub(crate) each_answered: bool,
+    pub(crate) answers: Answers,
 }
 
 impl Case for Calls {
     labelled!();
 
     fn operations(&self) -> u64 {
-        if self.each_answered { 2 } else { 1 }
+        if self.answers == Answers::Long { 2 } else { 1 }
     }
 
     fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
@@ -115,11 +125,12 @@ impl Case for Calls {
             return Ok(start.elapsed());
         }
         for number in 1..=iterations {
-            if self.each_answered || number == iterations {
-                talk.call(if self.each_answered { talk.answer } else { talk.confirm })?;
-                talk.serve(1)?;
-            } else {
+            if self.answers == Answers::Last && number < iterations {
                 talk.call(talk.count)?;
+            } else {
+                let is_long = self.answers == Answers::Long;
+                talk.call(if is_long { talk.answer } else { talk.confirm })?;
+                talk.serve(1)?;
             }
         }
         Ok(start.elapsed())

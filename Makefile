@@ -13,7 +13,7 @@ PROFILE ?= checked
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
 	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	audit book pages deb man install-deps
+	audit book evidence pages deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,10 @@ bench-mpi: ## Open MPI over Ayre beside its own transport: ROUNDS=7 of each, by 
 bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: ROUNDS=5
 	@scripts/deps.sh cargo cc ip mpicc.openmpi mpirun.openmpi
 	@bench/mpi-net.sh
+
+evidence: ## Compute the published numbers of the sources anew: docs/evidence.md
+	@scripts/deps.sh cargo cc
+	@cargo run --quiet --release -p ayre-sim --example evidence > docs/evidence.md
 
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc

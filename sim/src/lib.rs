@@ -8,7 +8,12 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod evidence;
+pub mod extoll;
+pub mod forth;
+pub mod host;
 pub mod link;
+pub mod machine;
 pub mod network;
 pub mod packet;
 pub mod random;

@@ -252,7 +252,14 @@ pub(crate) struct CrateRules {
 pub(crate) const CRATES: &[CrateRules] = &[
     CrateRules {
         folder: "sim/src/",
-        layers: &["random time", "calendar link packet topology", "routing stats work", "network"],
+        layers: &[
+            "random time",
+            "calendar link packet topology",
+            "host machine routing stats work",
+            "extoll network",
+            "forth",
+            "evidence",
+        ],
     },
     CrateRules {
         folder: "proto/src/",

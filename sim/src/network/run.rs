@@ -1,5 +1,5 @@
 //! The loop over events.
-use super::{ARRIVE, CREDIT, GENERATE, Network, about, kind_of, router_of};
+use super::{ARRIVE, CREDIT, GENERATE, Network, Parameters, about, kind_of, router_of};
 use crate::packet::Handle;
 use crate::random::mix;
 use crate::stats::Tally;
@@ -68,6 +68,11 @@ impl Network {
     pub(super) fn deliver(&mut self, handle: Handle, at: Time) {
         let packet = self.packets.remove(handle);
         self.tally.record(&packet, at);
+    }
+
+    /// The parameters that it was made with.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// The results so far.

@@ -71,6 +71,17 @@ impl Batches {
     }
 }
 
+/// The mean of a quantity over runs with different seeds, and half of the width of its 95 %
+/// confidence interval.
+pub fn across(seeds: u64, run: impl Fn(u64) -> f64) -> (f64, f64) {
+    let values: Vec<f64> = (1..=seeds).map(run).collect();
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    (mean, student(values.len() - 1) * error)
+}
+
 /// The 97.5 % quantile of Student's distribution, within 1 % from 3 degrees of freedom on.
 fn student(freedom: usize) -> f64 {
     match freedom {

@@ -4,7 +4,7 @@ mod batches;
 use crate::packet::Packet;
 use crate::random::mix;
 use crate::time::Time;
-pub use batches::{Batches, Interval};
+pub use batches::{Batches, Interval, across};
 use hdrhistogram::Histogram;
 
 /// The time of packets by where it went. The parts of a packet sum to its delay exactly.

@@ -79,6 +79,9 @@ pub enum Arrivals {
     Poisson,
     /// In each cycle of the link's phit with the same chance.
     Bernoulli,
+    /// One after the other, as they pass the node's link, with pauses that are exponentially
+    /// distributed. So no packet waits for one that its own node made before.
+    Paced,
 }
 
 /// Why a load is impossible.
@@ -129,6 +132,9 @@ pub struct Load {
     pub arrivals: Arrivals,
     /// Picoseconds from packet to packet, in the mean.
     mean_gap: f64,
+    /// Picoseconds of a packet, in the mean.
+    mean_span: f64,
+    link: LinkTiming,
     /// Picoseconds of a cycle.
     cycle: u64,
 }
@@ -160,8 +166,13 @@ impl Load {
         {
             return Err(LoadError::Share(share));
         }
-        let mean_gap = sizes.mean_span(link) / offered;
-        Ok(Self { pattern, sizes, arrivals, mean_gap, cycle: link.phit.0 })
+        if arrivals == Arrivals::Paced && offered > 1.0 {
+            return Err(LoadError::Offered(offered));
+        }
+        let mean_span = sizes.mean_span(link);
+        let mean_gap = mean_span / offered;
+        let cycle = link.phit.0;
+        Ok(Self { pattern, sizes, arrivals, mean_gap, mean_span, link: *link, cycle })
     }
 
     /// A width for the buckets of a calendar: a cycle, or the time in which some events come.
@@ -177,15 +188,19 @@ impl Load {
     /// The time of a node's first packet.
     pub(crate) fn first(&self, random: &mut Random) -> Time {
         match self.arrivals {
-            Arrivals::Poisson => self.gap(random),
+            Arrivals::Poisson | Arrivals::Paced => self.gap(0, random),
             // It may come in the first cycle.
-            Arrivals::Bernoulli => self.gap(random) - Time(self.cycle),
+            Arrivals::Bernoulli => self.gap(0, random) - Time(self.cycle),
         }
     }
 
-    /// The time from a node's packet to its next one.
-    pub(crate) fn gap(&self, random: &mut Random) -> Time {
+    /// The time from a node's packet of this length to its next one.
+    pub(crate) fn gap(&self, bytes: u32, random: &mut Random) -> Time {
         match self.arrivals {
+            Arrivals::Paced => {
+                let pause = random.exponential() * (self.mean_gap - self.mean_span);
+                self.link.span(bytes) + Time(pause.round() as u64)
+            }
             Arrivals::Poisson => Time((random.exponential() * self.mean_gap).round() as u64),
             Arrivals::Bernoulli => {
                 let chance = self.cycle as f64 / self.mean_gap;

@@ -1,0 +1,88 @@
+//! The published numbers of the sources, and ours beside them.
+//!
+//! The rows are those of `evidence/targets.md`, which names the place of each number. A [`Check`]
+//! computes a row from inputs that the row does not contain, and judges it by the row's tolerance.
+//! A row without a check is not modelled yet, and is listed as such.
+mod extoll;
+mod forth;
+mod targets;
+
+pub use targets::{Role, Row, rows};
+
+/// A number that we computed, beside the published one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Value {
+    /// Ours.
+    pub ours: f64,
+    /// Half of the width of its 95 % confidence interval; zero if it is no matter of chance.
+    pub half_width: f64,
+    /// The least and the greatest value that agree with the row.
+    pub agrees: (f64, f64),
+}
+
+impl Value {
+    /// Has to equal the published number, to the last digit that is given.
+    pub fn exact(ours: f64, published: f64) -> Self {
+        let slack = published.abs() * 1e-9;
+        Self { ours, half_width: 0.0, agrees: (published - slack, published + slack) }
+    }
+
+    /// Has to be this near to the published number, as a share of it.
+    pub fn near(ours: f64, published: f64, tolerance: f64) -> Self {
+        Self::within(ours, published * (1.0 - tolerance), published * (1.0 + tolerance))
+    }
+
+    /// Has to be in a range.
+    pub fn within(ours: f64, least: f64, most: f64) -> Self {
+        Self { ours, half_width: 0.0, agrees: (least, most) }
+    }
+
+    /// A relation that has to hold: 1 if it does, 0 if not.
+    pub fn holds(relation: bool) -> Self {
+        Self::exact(f64::from(u8::from(relation)), 1.0)
+    }
+
+    /// The same with a confidence interval.
+    #[must_use]
+    pub fn give_or_take(self, half_width: f64) -> Self {
+        Self { half_width, ..self }
+    }
+
+    /// Whether it agrees with the row.
+    pub fn is_good(&self) -> bool {
+        (self.agrees.0..=self.agrees.1).contains(&self.ours)
+    }
+}
+
+/// How a row is computed.
+pub struct Check {
+    /// The row's name.
+    pub id: &'static str,
+    /// Where ours differs by more than the tolerance, the reason; else anything a reader has to
+    /// know.
+    pub note: &'static str,
+    run: Box<dyn Fn(u64) -> Vec<Value> + Send + Sync>,
+}
+
+impl Check {
+    fn new(
+        id: &'static str,
+        note: &'static str,
+        run: impl Fn(u64) -> Vec<Value> + Send + Sync + 'static,
+    ) -> Self {
+        Self { id, note, run: Box::new(run) }
+    }
+
+    /// Computes the row's values, in the order in which the row gives them. Where chance takes
+    /// part, `packets` packets are measured for each of five seeds.
+    pub fn run(&self, packets: u64) -> Vec<Value> {
+        (self.run)(packets)
+    }
+}
+
+/// All checks.
+pub fn checks() -> Vec<Check> {
+    let mut all = extoll::checks();
+    all.extend(forth::checks());
+    all
+}

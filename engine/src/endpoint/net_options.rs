@@ -26,6 +26,8 @@ impl EndpointOptions {
     /// Other hosts reach it at this address of this host. Repeated calls add addresses. By default
     /// it is reached at all addresses of interfaces that are up, up to [`Address::IPS_MAX`]. A
     /// caller tries them all, and takes the one that answers.
+    ///
+    /// [`Address::IPS_MAX`]: crate::endpoint::Address::IPS_MAX
     // spec: ENV-32
     pub fn at(self, ip: IpAddr) -> Self {
         self.with(|reach| reach.ips.push(ip))

@@ -40,12 +40,12 @@ command_of_place() {
     chmod +x "$place/bin/$1"
 }
 
-# A place that looks like the repository, and where nothing that is written is kept.
+# A copy of the repository's files, so that nothing that a page writes is kept.
 lay_place() {
     place="$work/place"
     rm -rf "$place"
     mkdir -p "$place/bin" "$place/home" "$place/target"
-    ln -s "$root"/* "$place" 2>/dev/null || true
+    git ls-files -z | xargs -0 cp -P --parents --target-directory="$place"
     for folder in release debug provider "$profile"; do
         ln -s "$built" "$place/target/$folder"
     done

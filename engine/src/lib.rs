@@ -15,7 +15,7 @@
 //! let remote = port.accept_region(peer, 0)?;
 //!
 //! port.put(&remote, 0, b"hello, neighbour", PostOptions::new().completer())?;
-//! port.wait_notification(None)?; // theirs: their data is in our region now
+//! port.wait_notification(None)?; // the data of the other rank is in our region now
 //! let mut text = [0; 16];
 //! region.read(0, &mut text);
 //! println!("{}", String::from_utf8_lossy(&text));
@@ -23,24 +23,24 @@
 //! # }
 //! ```
 //!
-//! # Which door to take
+//! # Which module to take
 //!
 //! | I want to | use |
 //! |---|---|
 //! | write or read memory of another process | [`Port::put`], [`Port::get`]: [`memory`] |
 //! | count or swap words there | [`Port::fetch_add`], [`Port::atomic`]: [`memory`] |
-//! | know that data has landed | [`Port::wait_notification`]: [`memory`] |
-//! | protect data of several processes | [`memory::Lock`] |
+//! | be notified that data has landed | [`Port::wait_notification`]: [`memory`] |
+//! | exclude other processes from shared data | [`memory::Lock`] |
 //! | send up to 1 KiB to a process | [`Port::send`], [`Port::recv`]: [`message`] |
 //! | have many producers fill one queue | [`Queue`], [`RemoteQueue`]: [`message`] |
-//! | append to a log that the receiver arranges | [`deposit::Depot`] |
+//! | let the receiver's program place the data | [`deposit::Depot`] |
 //! | send messages of any length by address and tag | [`Endpoint`]: [`endpoint`] |
 //! | run a function in another process | [`Messenger::call`]: [`active`] |
 //! | give calls an order and a priority of their own | [`Messenger::channels`]: [`channel`] |
-//! | pass items through stages at several processes | [`Messenger::streams`]: [`stream`] |
-//! | send in one order to a group that changes | [`Messenger::multicast`]: [`multicast`] |
+//! | send items through a pipeline over several processes | [`Messenger::streams`]: [`stream`] |
+//! | send to a changing group, in one order for all | [`Messenger::multicast`]: [`multicast`] |
 //! | sum, broadcast, gather, or wait for all | [`Messenger::collectives`]: [`collective`] |
-//! | reach other hosts, or try a bad network | [`NetOptions`], [`Simulation`]: [`network`] |
+//! | reach other hosts, or simulate a network | [`NetOptions`], [`Simulation`]: [`network`] |
 //!
 //! A [`Port`] is the interface of a process: it joins a job that a launcher has started, or opens
 //! by itself and connects with others by path or address. A [`Messenger`] is built on a port; an
@@ -49,8 +49,8 @@
 //!
 //! # Cargo features
 //!
-//! All are on by default. `cargo add ayre --no-default-features` gives shared memory alone, with
-//! ten direct dependencies and no C compiler.
+//! All are on by default. `cargo add ayre --no-default-features` gives shared memory only, with ten
+//! direct dependencies and without a C compiler.
 //!
 //! | feature | adds | without it |
 //! |---|---|---|

@@ -11,9 +11,7 @@
 //! | write or read rows of a matrix | [`Strided`] |
 //! | take data from a registered region | [`LocalSlice`] |
 //! | count, exchange, compare and swap | `Port::atomic`, `Port::fetch` |
-//! | learn of completions, and of what others write here | [`Classes`] in the options,
-//! `Port::wait_notification` |
-//! | be told of ends and arrivals | [`Classes`] in the options, `Port::wait_notification` |
+//! | be notified of completions and arrivals | [`Classes`], `Port::wait_notification` |
 //! | exclude other processes | [`Lock`] |
 pub use crate::mem::file::Pages;
 pub use crate::port::batch::Batch;

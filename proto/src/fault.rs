@@ -82,13 +82,15 @@ const _: () = {
 impl core::fmt::Display for Fault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::UnknownKey => "no such key at the target",
-            Self::StaleKey => "the key was revoked",
-            Self::Rights => "the capability does not carry the right this operation needs",
-            Self::Bounds => "the range leaves the capability",
+            Self::UnknownKey => "the key names no memory that the target shares with this port",
+            Self::StaleKey => "the target has revoked the key: accept a new one",
+            Self::Rights => "the handle lacks a right that this operation needs",
+            Self::Bounds => "the range exceeds the shared memory of the handle, or a local buffer",
             Self::Alignment => "an atomic must lie at a multiple of its width",
             Self::PeerDead => "the peer has left or died",
-            Self::Malformed => "it is empty or does not parse",
+            Self::Malformed => {
+                "it is empty or contradicts itself, or the peer sent invalid records"
+            }
             Self::TooLong => {
                 "longer than its limit: 1024 bytes for a message, `record_max` for a record of a \
                  queue, 64 MiB for the payload of an active message"
@@ -98,11 +100,15 @@ impl core::fmt::Display for Fault {
                  forgotten"
             }
             Self::PeerRestarted => "the peer was started anew",
-            Self::Stopped => "the inlet has stopped at an earlier message",
-            Self::Held => "the inlet has stopped at this message",
-            Self::Exception => "the message is for its owner's program",
+            Self::Stopped => {
+                "the inlet has stopped at an earlier message: its owner must let it run"
+            }
+            Self::Held => "the inlet has stopped at this message: its owner must let it run",
+            Self::Exception => "the message asks for the program of the depot's owner",
             Self::Refused => "the connection was refused",
-            Self::NoMemory => "more waits at the endpoint than it has memory for (AYRE_MEMORY)",
+            Self::NoMemory => {
+                "no memory for more unexpected messages: receive earlier, or raise AYRE_MEMORY"
+            }
         })
     }
 }

@@ -25,6 +25,10 @@ use std::time::Duration;
 /// The most messages that one poll takes.
 const POLL_MAX: usize = 16;
 
+/// The limits of options, for an error.
+const LIMITS: &str = "the landing has a power of two of bytes, from 4 KiB to 16 MiB, and the \
+                      longest payload at most 64 MiB";
+
 /// The first record of a feature's long message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongHead<'a> {
@@ -157,7 +161,7 @@ impl<S> Messenger<S> {
     pub fn with_options(port: Port, options: MessengerOptions) -> Result<Self, SetupError> {
         let is_sound = options.landing.is_none_or(|bytes| is_landing(bytes as u64));
         if !is_sound || options.longest > LONGEST {
-            return Err(SetupError::invalid("limits of a messenger"));
+            return Err(SetupError::invalid(LIMITS));
         }
         let mut messenger = Self::new(port);
         messenger.out.options = options;
@@ -208,7 +212,7 @@ impl<S> Messenger<S> {
         let is_static = |handler: &Handler<N>| STATIC_IDS.contains(&handler.id());
         let handler = Handler::with_id(id).filter(is_static);
         let handler = handler.ok_or_else(|| {
-            SetupError::invalid(format!("static id {id}; they are from 32 to 255"))
+            SetupError::invalid(format!("the static id {id}; ids are from 32 to 255"))
         })?;
         self.handlers.add(None, handler, run)?;
         Ok(handler)

@@ -5,6 +5,10 @@ use ayre_proto::logical::{NUMBERS, PRIORITIES, WEIGHT_MAX};
 use ayre_proto::units::PeerId;
 use std::fmt;
 
+/// The limits of options, for an error.
+const OPTIONS: &str = "a channel has a number from 1 to 255, a priority from 0 to 7, and a weight \
+                       from 1 to 16";
+
 /// A logical channel, which both ends know by its number.
 // spec: CHAN-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +110,7 @@ impl<S> Channels<'_, S> {
     pub fn open(&mut self, number: u8, options: ChannelOptions) -> Result<Channel, SetupError> {
         let is_sound = options.priority < PRIORITIES && (1..=WEIGHT_MAX).contains(&options.weight);
         if !NUMBERS.contains(&number) || !is_sound {
-            return Err(SetupError::invalid("a channel's number, priority or weight"));
+            return Err(SetupError::invalid(OPTIONS));
         }
         self.0.out.logical().set(number, options);
         self.0.inbox().set(number, options);

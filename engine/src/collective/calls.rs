@@ -45,11 +45,13 @@ impl<S> Collectives<'_, S> {
             return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
         let own = members.iter().position(|member| *member == self.0.out.port.id);
-        let own = own.ok_or_else(|| SetupError::invalid("this process is no member"))?;
+        let own = own.ok_or_else(|| {
+            SetupError::invalid("this process is not among the members of the group")
+        })?;
         let mut sorted: Vec<_> = members.iter().map(|member| member.index()).collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) || members.len() > MEMBERS_MAX {
-            return Err(SetupError::invalid("members of a group are different ones, up to 1024"));
+            return Err(SetupError::invalid("a group has up to 1024 members, each of them once"));
         }
         let id = self.0.out.port.id;
         for member in members.iter().filter(|member| **member != id) {
@@ -77,8 +79,8 @@ impl<S> Collectives<'_, S> {
     }
 
     /// Fixes the schedule by which a group does a collective; `None` leaves the choice to the
-    /// messenger again. All members must fix the same one. A schedule that would change the result
-    /// of floating-point sums is not used for them.
+    /// messenger again. All members must fix the same schedule. Floating-point sums ignore a
+    /// schedule that would change their result.
     ///
     /// # Errors
     /// [`GroupError::Invalid`] if the collective has no such schedule.
@@ -90,7 +92,7 @@ impl<S> Collectives<'_, S> {
         schedule: Option<Schedule>,
     ) -> Result<(), GroupError> {
         if schedule.is_some_and(|schedule| !schedule.can(collective)) {
-            return Err(GroupError::Invalid("a schedule for this collective"));
+            return Err(GroupError::Invalid("the collective has no schedule of this kind"));
         }
         self.0.groups().state(group)?.fixed[collective as usize] = schedule;
         Ok(())
@@ -244,7 +246,7 @@ impl<S> Collectives<'_, S> {
     }
 
     /// Exchanges parts between all members: part m of `out` goes to member m, and part m of `come`
-    /// is from it. For parts of different lengths see [`Request::out_and_in`].
+    /// comes from member m. For parts of different lengths see [`Request::out_and_in`].
     ///
     /// # Errors
     /// The errors of [`Collectives::barrier`].
@@ -327,7 +329,8 @@ impl<S> Collectives<'_, S> {
             let groups = self.0.groups();
             let all = &mut groups.state(group)?.started;
             let at = all.iter().position(|one| one.number == number);
-            let at = at.ok_or(GroupError::Invalid("a collective of this messenger"))?;
+            let at =
+                at.ok_or(GroupError::Invalid("the collective was started at another messenger"))?;
             if let Some(end) = all[at].end {
                 let one = all.remove(at);
                 groups.has_started = groups.states.iter().any(|group| !group.started.is_empty());

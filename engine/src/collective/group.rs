@@ -20,7 +20,7 @@ pub enum GroupError {
     #[error("peer {} died", .0.index())]
     PeerDied(PeerId),
     /// A member does another collective, or the same one with another number of bytes.
-    #[error("peer {} does {difference}", .peer.index())]
+    #[error("members call different collectives: peer {} does {difference}", .peer.index())]
     Mismatch {
         /// The member.
         peer: PeerId,
@@ -38,7 +38,8 @@ pub enum GroupError {
 debug_is_display!(GroupError);
 
 /// A handle of another messenger.
-pub(super) const NO_GROUP: GroupError = GroupError::Invalid("a group of this messenger");
+pub(super) const NO_GROUP: GroupError =
+    GroupError::Invalid("the group belongs to another messenger");
 
 /// A collective on values of a type, which [`Collectives::start`](super::Collectives::start) has
 /// begun. [`Collectives::finish`](super::Collectives::finish) waits for it.

@@ -1,4 +1,4 @@
-//! Collectives: what the members of a group do together.
+//! Collectives: operations that all members of a group do together.
 //!
 //! ```no_run
 //! use ayre::active::Messenger;
@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! A member's part is a [`Plan`](ayre_proto::collective::Plan) of sends and receives, which a
-//! `Running` carries out on bytes; what comes early waits at the group.
+//! A member's part is a [`Plan`](ayre_proto::collective::Plan) of sends and receives. A `Running`
+//! carries it out on the program's buffers. Messages that arrive early wait at the group.
 mod calls;
 mod choose;
 mod group;

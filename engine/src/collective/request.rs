@@ -162,7 +162,7 @@ impl<'a> Parts<'a> {
         debug_assert!(is_same, "a sum has its brackets where all members have them");
         let task = Task { collective, schedule, root };
         let call = CallShape { task, operation: self.combine, bytes };
-        let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;
+        let plan = Plan::new(task, place).ok_or(GroupError::Invalid("the root is no member"))?;
         let work = self.work(place, task);
         let sequence = group.member.begin()?;
         Ok(Running::new((call, place), plan, sequence, work))
@@ -249,8 +249,10 @@ impl<'a> Parts<'a> {
         let defined = self.combine.is_none_or(|(combine, number)| combine.is_operation(number));
         match (sound, defined) {
             (true, true) => Ok(()),
-            (false, _) => Err(GroupError::Invalid("the lengths of buffers")),
-            _ => Err(GroupError::Invalid("a combination of such numbers")),
+            (false, _) => {
+                Err(GroupError::Invalid("the lengths of the buffers do not fit this collective"))
+            }
+            _ => Err(GroupError::Invalid("no sums of this kind are defined for these numbers")),
         }
     }
 

@@ -35,7 +35,7 @@ impl<'a> Deposit<'a> {
         self
     }
 
-    /// Sets the operand, which is 0 otherwise.
+    /// Sets the operand. The default is 0.
     #[inline(always)]
     pub const fn operand(mut self, operand: u64) -> Self {
         self.operand = operand;
@@ -49,8 +49,8 @@ impl<'a> Deposit<'a> {
         self
     }
 
-    /// Selects, by a bit for each, the words of the data that are written, or the words that are
-    /// read.
+    /// Selects the words of the data that are written or read: bit i stands for the bytes 4 i to 4
+    /// i + 3. By default all are selected.
     // spec: DEP-12
     #[inline(always)]
     pub const fn mask(mut self, words: u64) -> Self {

@@ -62,14 +62,14 @@ impl InletOptions {
         self
     }
 
-    /// Sets the most bytes of data in a message; 1024 otherwise.
+    /// Sets the most bytes of data in a message. The default is 1024.
     pub const fn longest(mut self, bytes: u16) -> Self {
         self.longest = bytes;
         self
     }
 
-    /// Has the inlet stop at a message that faults and hold it, until its owner decides. Otherwise
-    /// the sender gets the fault, and the inlet goes on.
+    /// Makes the inlet stop at a message that faults, until its owner decides about the message. By
+    /// default the sender gets the fault, and the inlet goes on.
     // spec: DEP-19
     pub const fn holds(mut self) -> Self {
         self.holds = true;

@@ -72,8 +72,8 @@ impl Depot {
         self.memory.enter(Holder::OWNER).ok_or(Busy::DepotLocked)
     }
 
-    /// The present value of a register. All memory that the message which set it has written is
-    /// visible.
+    /// Returns the value of a register. The memory that was written by the message that set the
+    /// register is visible.
     pub fn register(&self, index: u8) -> u64 {
         self.memory.peek(index)
     }
@@ -87,7 +87,7 @@ impl Depot {
         Ok(())
     }
 
-    /// Sets what messages may do with registers that they name.
+    /// Sets how messages may use the registers that they name.
     ///
     /// # Errors
     /// [`Busy::DepotLocked`]: try again.

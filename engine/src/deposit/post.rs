@@ -73,7 +73,7 @@ impl RemoteInlet {
 pub struct DepositReply {
     /// The previous value of the register that the instruction returns; 0 where it returns none.
     pub value: u64,
-    /// The guard of the instruction held: the message has had no effect.
+    /// Whether a guard of the instruction declined the message, which then has had no effect.
     pub declined: bool,
 }
 

@@ -38,13 +38,13 @@ impl<'a> Reply<'a> {
         Self { inlet, deposit, len: 0, takes_value: false, tag: 0, value: 0 }
     }
 
-    /// Sets the number of bytes to read for the reply; 0 otherwise.
+    /// Sets the number of bytes to read for the reply. The default is 0.
     pub const fn wants(mut self, len: usize) -> Self {
         self.len = len;
         self
     }
 
-    /// Has the reply's operand be the value that the answer returns.
+    /// Uses the value that the answer returns as the operand of the reply.
     pub const fn operand_given(mut self) -> Self {
         self.takes_value = true;
         self

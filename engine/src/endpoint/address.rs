@@ -14,9 +14,12 @@ const REACHED: u8 = 1;
 /// Flag: links with it are not encrypted.
 const PLAIN: u8 = 2;
 
-/// An endpoint's address: bytes that a program hands to others by whatever means it has. Nobody can
-/// guess one, and who has it may call: on another host, nobody else may. It is no secret that
-/// somebody could pass for the endpoint with: that takes a key which the endpoint tells nobody.
+/// The address of an endpoint, which a program passes to other processes by any means.
+///
+/// An address contains random bits, so nobody can guess it. A process that has the address may
+/// connect, unless the endpoint also has a key ([`super::EndpointOptions::key`]). The address is
+/// not enough to impersonate the endpoint: that takes a private key, which never leaves its
+/// process.
 ///
 /// ```text
 ///   byte 0  version   1  flags   2  UDP port   4  kinds of IP addresses   6  key   8  host
@@ -42,9 +45,10 @@ struct Reach {
 }
 
 impl Address {
-    /// Bytes of an address: no more than `FI_NAME_MAX`, which MPI libraries have room for.
+    /// The length of an address in bytes. It is at most `FI_NAME_MAX`, for which MPI libraries have
+    /// room.
     pub const BYTES: usize = 64;
-    /// IP addresses in one at most.
+    /// The most IP addresses in an address.
     pub const IPS_MAX: usize = PLACES_MAX;
 
     /// A new one, which other hosts do not reach yet; with it, the key that its name is made of.
@@ -94,7 +98,7 @@ impl Address {
         }
     }
 
-    /// The name that tells the endpoint from all others; see [`super::RemoteNames`].
+    /// The unique name of the endpoint; see [`super::RemoteNames`].
     pub fn name(&self) -> [u64; 2] {
         self.name
     }
@@ -126,14 +130,15 @@ impl Address {
         Some(Callee::new(fingerprint, key, is_plain))
     }
 
-    /// The IP addresses and the port at which other hosts reach it: what may be printed of it.
+    /// The IP addresses and the UDP port at which other hosts reach the endpoint. They are not
+    /// secret.
     pub fn reached_at(&self) -> Vec<SocketAddr> {
         let reach = self.reach.iter();
         reach.flat_map(|reach| reach.places.iter().map(|ip| (ip, reach.port).into())).collect()
     }
 
-    /// The same for those of its host only: without how others reach it, which not everybody is to
-    /// know.
+    /// The address for endpoints of the same host only: it leaves out the parts by which other
+    /// hosts reach the endpoint.
     pub fn local(&self) -> Self {
         Self { reach: None, ..*self }
     }
@@ -148,7 +153,7 @@ impl Address {
         Self { host, name: [low, high], reach: None }
     }
 
-    /// As it is handed over.
+    /// Returns the address as bytes, which may be passed to other processes.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[0] = VERSION;
@@ -166,7 +171,7 @@ impl Address {
         bytes
     }
 
-    /// Reads what [`Address::to_bytes`] gave; none where it is no address.
+    /// Parses the bytes of [`Address::to_bytes`]. Returns `None` if they are no address.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let (host, own) = (u64::from_le_bytes(*chunk(bytes, 8)), chunk(bytes, 16));
         let address = match bytes[1] & REACHED {

@@ -205,7 +205,7 @@ impl RawEndpoint {
     fn call_remote(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
         let callee = address
             .callee(self.key.as_ref())
-            .ok_or_else(|| SetupError::invalid("nobody said where"))?;
+            .ok_or_else(|| SetupError::invalid("the address names no place on another host"))?;
         self.port.begin_call(&callee, &address.reached_at())
     }
 

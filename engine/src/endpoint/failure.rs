@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct LatestFailure(Arc<Mutex<Option<(String, DisconnectReason)>>>);
 
 impl LatestFailure {
-    /// The last one, if such ends have this fault.
+    /// Returns the latest remote and reason, if the reason has this fault.
     pub fn with(&self, fault: Fault) -> Option<(String, DisconnectReason)> {
         let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.clone().filter(|(_, reason)| reason.fault() == fault)
@@ -22,7 +22,7 @@ impl LatestFailure {
 }
 
 impl RawEndpoint {
-    /// See [`LatestFailure`].
+    /// Returns the latest failure, which is updated when further remotes end.
     pub fn latest_failure(&self) -> LatestFailure {
         self.latest_failure.clone()
     }
@@ -34,7 +34,7 @@ impl RawEndpoint {
         call.map_or_else(Vec::new, |call| self.port.tried(call))
     }
 
-    /// A remote in words: where it is, as far as its address says.
+    /// Describes a remote: the place that its address names.
     pub fn describe(&self, remote: RemoteId) -> String {
         match self.remotes.known(remote) {
             Some(known) => known.address().in_words(&self.address),

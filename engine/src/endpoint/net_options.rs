@@ -16,16 +16,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl EndpointOptions {
-    /// Meets endpoints of this host as it does those of other ones, over the network: for tests and
-    /// measurements.
+    /// Uses the network also for endpoints of this host, for tests and measurements.
     pub fn apart(mut self) -> Self {
         self.is_apart = true;
         self
     }
 
-    /// Other hosts reach it at this address of this host. Repeated calls add addresses. By default
-    /// it is reached at all addresses of interfaces that are up, up to [`Address::IPS_MAX`]. A
-    /// caller tries them all, and takes the one that answers.
+    /// Sets an address of this host at which other hosts reach the endpoint. Repeated calls add
+    /// addresses. The default is all addresses of interfaces that are up, at most
+    /// [`Address::IPS_MAX`]. A caller tries them all, and uses the first one that answers.
     ///
     /// [`Address::IPS_MAX`]: crate::endpoint::Address::IPS_MAX
     // spec: ENV-32
@@ -33,18 +32,18 @@ impl EndpointOptions {
         self.with(|reach| reach.ips.push(ip))
     }
 
-    /// It takes a UDP port of this range: those that a firewall lets pass.
+    /// Sets the range for the endpoint's UDP port, for example the ports that a firewall lets pass.
     // spec: ENV-35
     pub fn ports(self, range: PortRange) -> Self {
         self.with(|reach| reach.net = reach.net.clone().ports(range))
     }
 
-    /// Only endpoints with this key, 64 hexadecimal digits, can open links with it. Without the
-    /// key, a reader of the address on its way can neither call nor pass for the endpoint. By
-    /// default it is the key of `AYRE_KEY`, if there is one.
+    /// Sets a key of 64 hexadecimal digits. Only endpoints with the same key can open links with
+    /// this one, so an address that others have read is of no use to them. The default is the key
+    /// of `AYRE_KEY`, if it is set.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] where it is no such key.
+    /// [`SetupError::Invalid`] if the text is not 64 hexadecimal digits.
     // spec: SEAL-16
     pub fn key(self, key: &str) -> Result<Self, SetupError> {
         let key = JobKey::from_hex(key);
@@ -52,24 +51,25 @@ impl EndpointOptions {
         Ok(self.with(|reach| reach.key = Some(key)))
     }
 
-    /// The same with a key from a file that nobody but its owner may read.
+    /// Sets the key from a file, which only its owner may read; see [`EndpointOptions::key`].
     ///
     /// # Errors
-    /// [`SetupError::Environment`] where it is no such file.
+    /// [`SetupError::Environment`] if the file cannot be read, others may read it, or it has no
+    /// key.
     // spec: SEAL-16
     pub fn key_file(self, path: impl AsRef<Path>) -> Result<Self, SetupError> {
         let key = key::read(path.as_ref())?;
         Ok(self.with(|reach| reach.key = Some(key)))
     }
 
-    /// For closed networks: links are not encrypted. Endpoints that are reached so call only their
-    /// like.
+    /// Leaves links unencrypted, for closed networks. Plain endpoints connect with plain endpoints
+    /// only.
     // spec: SEAL-10
     pub fn plain(self) -> Self {
         self.with(|reach| reach.is_plain = true)
     }
 
-    /// Whether short messages go straight over Ethernet to other hosts of the same one; see
+    /// Sets whether short messages go directly over Ethernet, to hosts of the same Ethernet; see
     /// [`NetOptions::ethernet`].
     ///
     /// [`NetOptions::ethernet`]: crate::NetOptions::ethernet
@@ -78,9 +78,9 @@ impl EndpointOptions {
         self.with(|reach| reach.net = reach.net.clone().ethernet(ethernet))
     }
 
-    /// After how long without a sign of life an endpoint of another host is not heard, see
-    /// [`NetOptions::silence`]; by default as `AYRE_SILENCE` says, or else 3 s. One that is called
-    /// may take four times as long to answer.
+    /// Sets the time without a sign of life after which operations to an endpoint of another host
+    /// wait, see [`NetOptions::silence`]. The default is `AYRE_SILENCE`, or 3 s. An endpoint
+    /// has four times as long to answer a request to connect.
     ///
     /// [`NetOptions::silence`]: crate::NetOptions::silence
     pub fn silence(self, silence: Duration) -> Self {
@@ -90,16 +90,17 @@ impl EndpointOptions {
         })
     }
 
-    /// After how long it is taken for dead, see [`NetOptions::dead_after`]; by default as
-    /// `AYRE_DEAD_AFTER` says, or else 60 s.
+    /// Sets the time after which an endpoint of another host counts as dead, see
+    /// [`NetOptions::dead_after`]. The default is `AYRE_DEAD_AFTER`, or 60 s.
     ///
     /// [`NetOptions::dead_after`]: crate::NetOptions::dead_after
     pub fn dead_after(self, time: Duration) -> Self {
         self.with(|reach| reach.net = reach.net.clone().dead_after(time))
     }
 
-    /// Takes its addresses in this simulated network, and goes by its clock, as
-    /// [`NetOptions::simulated`]. Endpoints there meet over it alone, those of one process too.
+    /// Opens the endpoint in this simulated network, with the network's clock, as
+    /// [`NetOptions::simulated`] does. Its endpoints use only this network, even within one
+    /// process.
     ///
     /// [`NetOptions::simulated`]: crate::NetOptions::simulated
     // spec: NET-8
@@ -107,17 +108,18 @@ impl EndpointOptions {
         self.with(|reach| reach.net = reach.net.clone().simulated(simulation))
     }
 
-    /// Does to what goes to other hosts what a bad network would: for tests.
+    /// Adds faults to the datagrams that the endpoint sends, for tests.
     pub fn faults(self, plan: FaultPlan) -> Self {
         self.with(|reach| reach.net = reach.net.clone().faults(plan))
     }
 
-    /// Cuts it off from other hosts when it is told to: for tests.
+    /// Connects the endpoint to other hosts through a cable that can be unplugged, for tests.
     pub fn partition(self, partition: &Partition) -> Self {
         self.with(|reach| reach.net = reach.net.clone().partition(partition))
     }
 
-    /// Writes what it tells other hosts, and hears from them, into a file that Wireshark reads.
+    /// Writes the frames that the endpoint sends and receives into a file for Wireshark,
+    /// unencrypted.
     pub fn capture(self, path: impl Into<PathBuf>) -> Self {
         self.with(|reach| reach.net = reach.net.clone().capture(path))
     }

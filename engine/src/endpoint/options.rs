@@ -15,8 +15,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How an endpoint is opened: by default, other hosts reach it. Without the Cargo feature `net`
-/// only endpoints of its host reach it.
+/// Options of an endpoint. By default other hosts can reach it. Without the Cargo feature `net`,
+/// only endpoints of the same host can.
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
     pub(super) spin: Spin,
@@ -29,7 +29,7 @@ pub struct EndpointOptions {
 }
 
 impl EndpointOptions {
-    /// Defaults: other hosts reach it at this host's addresses, by links that are encrypted.
+    /// Defaults: other hosts reach the endpoint at this host's addresses, over encrypted links.
     pub fn new() -> Self {
         Self {
             spin: Spin::DEDICATED,
@@ -48,15 +48,15 @@ impl EndpointOptions {
     /// the endpoint then.
     ///
     /// # Errors
-    /// [`SetupError::Environment`] where one is wrong.
+    /// [`SetupError::Environment`] if a variable has a wrong value.
     // spec: LIFE-23
     pub fn of_variables() -> Result<Self, SetupError> {
         Self::of_settings("", |_| None)
     }
 
-    /// Options from the user's variables, some of which have other names. `find` gives the value of
-    /// a variable by its name behind `AYRE_`, in lower case letters; its value takes precedence.
-    /// `prefix` stands before the whole name.
+    /// Options from the user's variables and from settings of another source, such as libfabric's.
+    /// `find` returns the other source's value for a variable. It gets the name without `AYRE_`, in
+    /// lower case. Its value takes precedence. Errors put `prefix` before the name of the variable.
     ///
     /// # Errors
     /// As [`EndpointOptions::of_variables`].
@@ -81,43 +81,47 @@ impl EndpointOptions {
         Ok(options)
     }
 
-    /// How blocking waits behave.
+    /// Sets how long blocking waits stay awake.
     pub fn spin(self, spin: Spin) -> Self {
         Self { spin, ..self }
     }
 
-    /// How long an endpoint that is dropped stays to bring what it has sent to other hosts; 1 s by
-    /// default.
+    /// Sets how long dropping the endpoint may take to deliver sent messages to other hosts. The
+    /// default is 1 s.
     pub fn linger(self, linger: Duration) -> Self {
         Self { linger, ..self }
     }
 
-    /// By which methods long messages come, instead of what [`crate::tuning::active`] finds.
+    /// Sets the methods for long messages, in place of those that [`crate::tuning::active`] finds.
     // spec: INJ-4
     pub fn tuning(self, tuning: Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
     }
 
-    /// Bytes of the ring in each direction, a power of two from 32 KiB to 16 MiB. It holds for
-    /// connections that the endpoint accepts from its host, and for those with other hosts if the
-    /// other end wants no shorter one. The default is 1 to 4 MiB on this host, by its caches; to
-    /// other hosts the first 16 have 1 MiB and later ones 256 KiB. A ring takes memory as it is
-    /// used, within a budget: a part of the memory that the process may use.
+    /// Sets the bytes of the ring for long messages in each direction, a power of two from 32 KiB
+    /// to 16 MiB. It applies to connections that the endpoint accepts from its host. On connections
+    /// with other hosts, the smaller setting of the two ends applies.
+    ///
+    /// The default on one host is 1 to 4 MiB, by its caches. Between hosts the first 16 connections
+    /// have 1 MiB, and later ones 256 KiB. A ring takes memory only as it is used, within a part of
+    /// the memory that the process may use.
     // spec: LIM-4, ENV-42, OPEN-14
     pub fn ring(self, bytes: usize) -> Self {
         Self { ring: Some(bytes), ..self }
     }
 
-    /// Bytes of memory that it may take, instead of what the machine and the control groups allow.
-    /// Half of them is for what is kept of others until a receive takes it: who sends too much of
-    /// that is told so, and its connection ends. As much is for what the program has under way, 512
-    /// bytes for each. All is taken as it is used. `AYRE_MEMORY` says the same.
+    /// Sets the bytes of memory that the endpoint may take. The default is `AYRE_MEMORY`, or a
+    /// share of the memory that the machine and the control groups allow.
+    ///
+    /// One half is for unexpected messages. If that is full, the connection with the remote that
+    /// has sent most of them ends. The other half is for pending operations, 512 bytes each. The
+    /// endpoint takes memory only as it needs it.
     // spec: ENV-36, ENV-37, ENV-39
     pub fn memory(self, bytes: u64) -> Self {
         Self { memory: Some(bytes), ..self }
     }
 
-    /// Only endpoints of this host reach it.
+    /// Lets only endpoints of this host reach the endpoint.
     pub fn local(self) -> Self {
         Self { reach: None, ..self }
     }
@@ -204,7 +208,8 @@ fn word_of(name: &str) -> String {
 /// Bytes of a ring as asked for, if there can be one that takes all long messages.
 fn ring_bytes(bytes: usize) -> Result<u32, SetupError> {
     let is_sound = bytes.is_power_of_two() && (2 * LONG_MAX_HERE..=16 << 20).contains(&bytes);
-    if is_sound { Ok(bytes as u32) } else { Err(SetupError::invalid("bytes of a ring")) }
+    let why = "a ring has a power of two of bytes, from 32 KiB to 16 MiB";
+    if is_sound { Ok(bytes as u32) } else { Err(SetupError::invalid(why)) }
 }
 
 impl Default for EndpointOptions {

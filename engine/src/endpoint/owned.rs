@@ -25,7 +25,7 @@ use std::time::Duration;
 ///
 /// A posted send or receive keeps its buffer until [`Endpoint::poll`] or [`Endpoint::wait`] returns
 /// its [`Finished`], with the buffer. [`Endpoint::send`] and [`Endpoint::receive`] borrow one and
-/// block. An endpoint belongs to one thread at a time, and nothing moves unless it is polled.
+/// block. An endpoint belongs to one thread at a time. It makes progress only in its calls.
 ///
 /// ```
 /// use ayre::endpoint::{Endpoint, Pattern};
@@ -52,11 +52,11 @@ pub struct Endpoint {
     finished: VecDeque<Finished>,
 }
 
-/// Names a send or a receive that was posted, until it has finished.
+/// The name of a posted send or receive, until it has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(u64);
 
-/// Which messages a receive takes.
+/// The messages that a receive accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     source: Option<RemoteId>,
@@ -75,13 +75,13 @@ impl Pattern {
         Self { source: None, tag: 0, ignored: u64::MAX }
     }
 
-    /// Bits of the tag that do not matter.
+    /// Ignores these bits of the tag.
     pub const fn ignoring(mut self, bits: u64) -> Self {
         self.ignored = bits;
         self
     }
 
-    /// Only messages from this endpoint.
+    /// Accepts only messages from this endpoint.
     pub const fn from(mut self, remote: RemoteId) -> Self {
         self.source = Some(remote);
         self
@@ -95,7 +95,7 @@ impl Pattern {
 /// A send or a receive that has finished.
 #[derive(Debug)]
 pub struct Finished {
-    /// The one that [`Endpoint::post_send`] or [`Endpoint::post_receive`] returned.
+    /// The request, as [`Endpoint::post_send`] or [`Endpoint::post_receive`] returned it.
     pub request: RequestId,
     /// The buffer that was handed over.
     pub buffer: Vec<u8>,
@@ -106,13 +106,13 @@ pub struct Finished {
 /// How a send or a receive ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The message has left, or waits in the receiver's memory.
+    /// The message was sent, and its buffer is free.
     Sent,
     /// A message is in the buffer.
     Received(Received),
     /// The receive was [cancelled](Endpoint::cancel).
     Cancelled,
-    /// It failed. A receive has no message, or the beginning of one.
+    /// The request failed. The buffer of a receive may contain the beginning of a message.
     Failed(Fault),
 }
 
@@ -120,7 +120,7 @@ impl Finished {
     /// The message that was received.
     ///
     /// # Errors
-    /// The fault of the request; [`Fault::Malformed`] where it was no receive, or was cancelled.
+    /// The fault of the request; [`Fault::Malformed`] if it was a send, or was cancelled.
     pub const fn received(&self) -> Result<Received, Fault> {
         match self.outcome {
             Outcome::Received(received) => Ok(received),
@@ -134,7 +134,7 @@ impl Finished {
 #[derive(thiserror::Error)]
 #[error("{error}")]
 pub struct NotPosted {
-    /// Why.
+    /// The reason.
     #[source]
     pub error: PostError,
     /// The buffer that was handed over.
@@ -177,17 +177,18 @@ impl Endpoint {
     /// Names the endpoint at this address, and begins to connect with it.
     ///
     /// # Errors
-    /// [`SetupError`] where there is no room for one more, or no way there.
+    /// [`SetupError::Exhausted`] if there is no room for one more; [`SetupError::NoLink`] if the
+    /// endpoint is on another host, and no link is possible.
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         self.raw.remote(address)
     }
 
-    /// Gives a name back. False where other requests still use it, or there is no such remote.
+    /// Forgets a remote. Returns false if pending requests use it, or if it is unknown.
     pub fn forget(&mut self, remote: RemoteId) -> bool {
         self.raw.forget(remote)
     }
 
-    /// Why this remote is no longer reached; none while it is, or may be.
+    /// Returns why a remote cannot be reached any more; `None` while it can, or might.
     pub fn reason(&self, remote: RemoteId) -> Option<&DisconnectReason> {
         self.raw.reason(remote)
     }
@@ -200,9 +201,9 @@ impl Endpoint {
     /// Posts a send and returns at once. Messages from one endpoint to another arrive in order.
     ///
     /// # Errors
-    /// [`NotPosted`] returns the buffer: [`PostError::Busy`] where a later call may succeed, as
-    /// while the remote is being connected; a fault where it is dead or unknown, or memory is
-    /// short.
+    /// [`NotPosted`] returns the buffer. Its error is [`PostError::Busy`] if a later call may
+    /// succeed, for example while the connection is being made. It is a fault if the remote is dead
+    /// or unknown, or memory is short.
     pub fn post_send(
         &mut self,
         to: RemoteId,
@@ -221,11 +222,12 @@ impl Endpoint {
         Ok(request)
     }
 
-    /// Posts a receive and returns at once. The oldest message that matches goes into the buffer,
-    /// as much of it as there is room for.
+    /// Posts a receive and returns at once. The oldest message that matches goes into the buffer.
+    /// The part of it beyond the buffer is lost.
     ///
     /// # Errors
-    /// [`NotPosted`] returns the buffer: a fault where the source is unknown or memory is short.
+    /// [`NotPosted`] returns the buffer. Its error is a fault: the source is unknown, or memory is
+    /// short.
     pub fn post_receive(
         &mut self,
         pattern: Pattern,
@@ -238,14 +240,14 @@ impl Endpoint {
         }
     }
 
-    /// Takes back a receive that has no message yet; it finishes as [`Outcome::Cancelled`]. False
-    /// where it has one, has finished, or was a send.
+    /// Cancels a receive that has no message yet. It then finishes as [`Outcome::Cancelled`].
+    /// Returns false if the receive has a message or has finished, or if the request is a send.
     pub fn cancel(&mut self, request: RequestId) -> bool {
         let Self { raw, lent, finished } = self;
         lent.key_of(request).is_some() && raw.cancel_now(request.0, |end| lent.end(end, finished))
     }
 
-    /// The oldest message that a receive with this pattern would get; it stays where it is.
+    /// Looks for the oldest message that matches, and leaves it there.
     pub fn probe(&mut self, pattern: Pattern) -> Option<Received> {
         self.progress();
         Some(self.raw.find(pattern.source, Some(pattern.tag_and_ignored()))?.message)
@@ -257,7 +259,8 @@ impl Endpoint {
         self.finished.pop_front()
     }
 
-    /// Waits until a request has finished, at most for `timeout`. None when that is over.
+    /// Waits until a request has finished, at most for `timeout`; without a limit if that is
+    /// `None`. Returns `None` after the timeout.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Option<Finished> {
         let until = self.raw.port.clock.deadline(timeout);
         loop {
@@ -299,7 +302,8 @@ impl Endpoint {
         }
     }
 
-    /// Waits until a message that matches is in the buffer, as much of it as there is room for.
+    /// Waits until a message that matches is in the buffer. The part of it beyond the buffer is
+    /// lost.
     ///
     /// # Errors
     /// A fault where the source is unknown or has died, or memory is short.
@@ -322,13 +326,14 @@ impl Endpoint {
         }
     }
 
-    /// Can be read when something has come, while the endpoint [rests](Endpoint::rest).
+    /// Returns a descriptor for event loops. It is readable when the endpoint has work, while it
+    /// [rests](Endpoint::rest).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.raw.as_fd()
     }
 
-    /// Prepares for sleep in an event loop of the program, at [`Endpoint::as_fd`]. False where
-    /// something is to be done before: then the program must not sleep.
+    /// Prepares for sleep in an event loop of the program, at [`Endpoint::as_fd`]. Returns false if
+    /// the endpoint has work now: poll it, and do not sleep.
     pub fn rest(&mut self) -> bool {
         let Self { raw, lent, finished } = self;
         finished.is_empty() && raw.rest(|end| lent.end(end, finished))

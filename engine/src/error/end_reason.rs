@@ -22,7 +22,7 @@ pub enum DisconnectReason {
     #[error("it was started anew")]
     Restarted,
     /// The remote sent something that no endpoint of this version sends.
-    #[error("it broke the formats")]
+    #[error("it sent what no endpoint of this version sends")]
     Malformed,
     /// The remote refused the connection.
     #[error("it refused the connection: {0}")]
@@ -81,13 +81,19 @@ pub enum DisconnectReason {
     )]
     NoData(Duration),
     /// Another host answers, but no longer knows the connection.
-    #[error("it knows nothing of the connection any more")]
+    #[error("it no longer knows the connection, as after a restart")]
     Forgotten,
     /// The remote keeps as much of this process's messages as it has memory for, and refused more.
-    #[error("it keeps as much that was sent to it as it has memory for (AYRE_MEMORY there)")]
+    #[error(
+        "it has no memory for more messages that wait for a receive: it must receive earlier, or \
+         have a larger AYRE_MEMORY"
+    )]
     NoMemory,
     /// The remote has sent more than this process has memory for, and no receive takes it.
-    #[error("it sent more that no receive takes than there is memory for here (AYRE_MEMORY)")]
+    #[error(
+        "it sent more messages without a receive than this process has memory for: receive \
+         earlier, or raise AYRE_MEMORY"
+    )]
     Flooded,
     /// The system refused this process a resource that a connection needs.
     #[error("{call}: {errno}")]

@@ -33,31 +33,39 @@ debug_is_display!(Busy, PostError, ReceiveError, SetupError);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Busy {
     /// The receiver has not taken earlier messages yet.
-    #[error("the receiver's message lane is full")]
+    #[error(
+        "the receiver has not taken this port's earlier messages: make progress and send again"
+    )]
     MessageLaneFull,
     /// The target has not taken earlier commands or notifications yet.
-    #[error("the target's request lane is full")]
+    #[error("the target has not taken this port's earlier operations: make progress and try again")]
     RequestLaneFull,
     /// This port's own notification queue has no room for the operation's notifications.
-    #[error("the local notification queue is full")]
+    #[error("the notification queue of this port is full: read it and try again")]
     NotificationsFull,
     /// The connection holds as many pending operations as it can.
-    #[error("too many operations are under way; progress ends them")]
+    #[error("too many operations to this peer are pending: make progress and try again")]
     TooManyOutstanding,
     /// The consumer has not taken earlier records yet.
-    #[error("the remote queue is full")]
+    #[error("the consumer has not taken this port's earlier records: try again later")]
     QueueFull,
     /// The endpoint has not answered this side's call yet.
-    #[error("the endpoint is being called, and has not answered yet")]
+    #[error("the remote has not answered the request to connect: make progress and try again")]
     Connecting,
     /// Another access holds the depot's lock, or its owner has frozen it.
-    #[error("the depot is locked")]
+    #[error("another access holds the depot's lock, or its owner has frozen it: try again")]
     DepotLocked,
     /// A messenger already keeps as much for its peers as its limit allows.
-    #[error("the messenger's overflow is full")]
+    #[error(
+        "handlers' messages that wait for room fill the limit MessengerOptions::overflow: poll the \
+         messenger and try again"
+    )]
     OverflowFull,
     /// As many bytes wait for the peer on this channel as its limit allows.
-    #[error("the channel's queue is full")]
+    #[error(
+        "messages that wait for this peer fill the limit ChannelOptions::room: poll the messenger \
+         and try again"
+    )]
     ChannelFull,
 }
 
@@ -91,13 +99,15 @@ impl PostError {
 pub enum ReceiveError {
     /// The next message or record is longer than the buffer: its length in bytes. It stays where it
     /// is.
-    #[error("the next record has {0} bytes, more than the buffer holds")]
+    #[error(
+        "the next message or record has {0} bytes: repeat the call with a buffer of that length"
+    )]
     TooLong(usize),
     /// A wait ended because this peer has died. Each peer is reported once.
     #[error("peer {} died", .0.index())]
     PeerDied(PeerId),
     /// A wait ended because its time was over.
-    #[error("timed out")]
+    #[error("nothing has come within the timeout of the call")]
     TimedOut,
 }
 
@@ -140,10 +150,12 @@ pub enum SetupError {
         errno: Errno,
     },
     /// A peer handed over a file that it could still shrink, or that is shorter than it says.
-    #[error("the peer's memory file is not sealed or too short")]
+    #[error(
+        "the peer sent a memory file that is not sealed, or shorter than it says: it is faulty"
+    )]
     UnsafeFile,
     /// A peer sent something that no correct peer sends.
-    #[error("protocol: {0}")]
+    #[error("the peer sent what no peer of this version sends: {0}")]
     Protocol(&'static str),
     /// The peer refused the connection.
     #[error("{peer} refused the connection: {why}")]
@@ -175,7 +187,7 @@ pub enum SetupError {
         ours: u64,
     },
     /// Another process listens at the path, or the file there is no socket.
-    #[error("{path} is in use")]
+    #[error("{path} is in use: another process listens there, or the file there is no socket")]
     InUse {
         /// The path.
         path: String,

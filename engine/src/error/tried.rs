@@ -35,10 +35,9 @@ pub struct AddressAttempt {
 pub enum AttemptOutcome {
     /// No answer.
     Nothing,
-    /// Somebody there has answered once, and nothing has come since.
+    /// A port there has answered once, and has been silent since.
     Answered,
-    /// Somebody there refuses the link. Where links are encrypted, this answer is not
-    /// authenticated.
+    /// A port there refuses the link. On encrypted links this answer is not authenticated.
     Refused(Refusal),
     /// The host of the address reports that it has no such port (ICMP).
     PortClosed,

@@ -540,7 +540,7 @@ impl Links {
             return Ok(free);
         }
         if self.slots.len() >= LINKS_MAX {
-            return Err(SetupError::exhausted("link"));
+            return Err(SetupError::exhausted("link; a port has at most 2048"));
         }
         self.slots.push(Slot::Free);
         Ok(self.slots.len() - 1)

@@ -1,4 +1,4 @@
-//! How a port is open to other hosts.
+//! Options of a port's links to other hosts.
 use super::handshake::{JobKey, Protection};
 use super::pcap::Capture;
 use crate::error::SetupError;
@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// How a port is open to ports of other hosts. It needs the Cargo feature `net`.
+/// Options of a port's links to other hosts. They need the Cargo feature `net`.
 #[derive(Clone, Debug)]
 pub struct NetOptions {
     pub(crate) at: Vec<SocketAddr>,
@@ -65,11 +65,12 @@ impl NetOptions {
     /// After how long it is taken for dead.
     const DEAD_AFTER: Duration = Duration::from_secs(60);
 
-    /// Links are encrypted and authenticated: `key`, 64 hexadecimal digits, is what all ports of a
-    /// job hold and nobody else. 32 bytes from the system's random generator make a good one.
+    /// Options for links that are encrypted and authenticated. All ports of a job have the same
+    /// `key` of 64 hexadecimal digits, and keep it secret. Make it of 32 bytes from the system's
+    /// random generator.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] where it is no such key.
+    /// [`SetupError::Invalid`] if `key` is not 64 hexadecimal digits.
     // spec: SEAL-7
     pub fn sealed(key: &str) -> Result<Self, SetupError> {
         let key = JobKey::from_hex(key);
@@ -77,8 +78,8 @@ impl NetOptions {
         Ok(Self::with(Protection::Sealed(key.into())))
     }
 
-    /// For closed networks: frames travel as they are. Anybody who can read the network can read
-    /// and forge everything; others cannot guess the tokens that frames carry.
+    /// Options for links without encryption, for closed networks. Anybody who can read the network
+    /// can read and forge frames. Others would have to guess a token of 64 bits for each link.
     // spec: SEAL-10
     pub fn plain() -> Self {
         Self::with(Protection::Plain)
@@ -106,18 +107,19 @@ impl NetOptions {
         }
     }
 
-    /// Takes datagrams at this address; port 0 is one of the system's choice. Up to four are paths
-    /// of each link, which share its frames. Where none is named, `AYRE_NET` names some, or it is
-    /// all addresses of this host that others may reach, of which each link uses the one that
-    /// answers.
+    /// Adds an address at which the port receives datagrams. With UDP port 0 the system chooses the
+    /// port. Up to four addresses are paths, among which each link shares its frames.
+    ///
+    /// Without this call the addresses are those of `AYRE_NET`. If that is not set, they are all
+    /// addresses of this host that others may reach, and each link uses the one that answers.
     // spec: LIFE-36
     pub fn at(mut self, address: SocketAddr) -> Self {
         self.at.push(address);
         self
     }
 
-    /// Addresses without a port take one of these, the first that is free: those that a firewall
-    /// lets pass. By default as `AYRE_PORTS` says, or else the system.
+    /// Sets the range for addresses without a UDP port, for example the ports that a firewall lets
+    /// pass. Each takes the first free port. The default is `AYRE_PORTS`, or the system's choice.
     // spec: ENV-35
     pub fn ports(mut self, range: PortRange) -> Self {
         self.ports = Some(range);
@@ -154,17 +156,16 @@ impl NetOptions {
         }
     }
 
-    /// Whether short datagrams go in Ethernet frames, by the interfaces that have the addresses, to
-    /// those ports of the same Ethernet that answer them. By default they do where this process
-    /// may.
+    /// Sets whether short datagrams go directly over Ethernet, to ports of the same Ethernet that
+    /// answer. By default they do if this process may open packet sockets (`CAP_NET_RAW`).
     // spec: NET-6, NET-7
     pub fn ethernet(mut self, ethernet: Ethernet) -> Self {
         self.ethernet = ethernet;
         self
     }
 
-    /// Takes its addresses in this simulated network instead of one of this host's, and goes by its
-    /// clock. [`NetOptions::ethernet`] changes nothing there.
+    /// Opens the port in this simulated network, with the network's clock, instead of the real one.
+    /// [`NetOptions::ethernet`] has no effect there.
     // spec: NET-8
     pub fn simulated(mut self, simulation: &Simulation) -> Self {
         self.simulation = Some(simulation.clone());
@@ -177,25 +178,26 @@ impl NetOptions {
         self.simulation.as_ref().map(|_| ANYWHERE.into())
     }
 
-    /// Bytes of the longest datagram, at least 512. By default as long as the network
-    /// takes whole, at most 8972.
+    /// Sets the length of the longest datagram in bytes, at least 512. The default is the longest
+    /// one that the network does not fragment, at most 8972.
     pub fn datagram_max(mut self, bytes: usize) -> Self {
         self.datagram_max = bytes;
         self
     }
 
-    /// After how long without a sign of life, though it is asked for one, a peer is not heard: what
-    /// goes to it waits, and nothing ends. If its host says that its port is closed, it is dead
-    /// then. By default as `AYRE_SILENCE` says, or else 3 s.
+    /// Sets the time without a sign of life after which operations to a peer wait, although the
+    /// peer was probed. Nothing ends then, unless the peer's host reports that its UDP port is
+    /// closed: in that case the peer is dead. The default is `AYRE_SILENCE`, or 3 s.
     // spec: LINK-17, LINK-29
     pub fn silence(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);
         self
     }
 
-    /// The time without a sign of life after which a peer is taken for dead, and a link ends whose
-    /// data does not get through. It is longer than a process is stopped, or a virtual machine
-    /// takes to move. By default as `AYRE_DEAD_AFTER` says, or else 60 s; no less than the silence.
+    /// Sets the time without a sign of life after which a peer counts as dead. A link whose data
+    /// does not arrive ends after this time, too. Choose it longer than a process may be stopped,
+    /// or a virtual machine may take to move. The default is `AYRE_DEAD_AFTER`, or 60 s; it is at
+    /// least the time of [`NetOptions::silence`].
     // spec: LINK-17, LINK-30
     pub fn dead_after(mut self, time: Duration) -> Self {
         self.dead_after = Some(time);
@@ -210,25 +212,25 @@ impl NetOptions {
         Ok((silence, chosen.unwrap_or(Self::DEAD_AFTER).max(silence)))
     }
 
-    /// Does to what this port sends what a bad network would: for tests. Each path has dice of its
-    /// own.
+    /// Adds faults to the datagrams that this port sends, for tests. Each path draws its own random
+    /// numbers.
     pub fn faults(mut self, plan: FaultPlan) -> Self {
         self.faults = Some(plan);
         self
     }
 
-    /// Cuts this port off from the network when it is told to: for tests.
+    /// Connects this port to the network through a cable that can be unplugged, for tests.
     pub fn partition(mut self, partition: &Partition) -> Self {
         self.partition = partition.clone();
         self.faults.get_or_insert_default();
         self
     }
 
-    /// Writes what this port sends and receives into a file that Wireshark reads; each further path
-    /// has a file of its own, with `.1` and so on behind the name. Frames of encrypted links are
-    /// written as they were before encryption, so any reader of the file can read their contents.
-    /// `{rank}` in the name stands for the port's rank or, where it has none, for its process's
-    /// number. By default it is as `AYRE_CAPTURE` says.
+    /// Writes the frames that this port sends and receives into a file for Wireshark. Each further
+    /// path has a file of its own, with `.1` and so on after the name. Frames of encrypted links
+    /// are written unencrypted, so a reader of the file can read their contents. `{rank}` in the
+    /// name stands for the port's rank, or for its process number if it has no rank. The default is
+    /// `AYRE_CAPTURE`.
     // spec: NET-13
     pub fn capture(mut self, path: impl Into<PathBuf>) -> Self {
         self.capture = Some(path.into());
@@ -318,7 +320,7 @@ impl NetOptions {
         }
         Err(match self.ports {
             Some(range) => SetupError::PortsTaken(range),
-            None => SetupError::exhausted("port of UDP"),
+            None => SetupError::exhausted("UDP port on this host"),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Reports of a port about its links and nets: numbers that are counted anyway, copied out.
+//! Reports of a port about its links and networks: copies of its counters.
 use super::link_end::LinkEnd;
 use super::pool::Counts;
 use super::{LinkLoad, Wire, WireCounters, lock};
@@ -17,37 +17,37 @@ use std::sync::Mutex;
 /// Of the report as text: raised when a field changes its meaning or goes.
 const FORMAT: u32 = 1;
 
-/// The report of a port that is open to other hosts about its links and nets.
+/// The report of a port about its links to other hosts, and the networks below them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WireReport {
-    /// Of this report, as text.
+    /// The version of the text format of this report.
     pub format: u32,
-    /// Number of the process, as it sees itself.
+    /// The process number, in the process's own namespace.
     pub process: u32,
     /// The program's name.
     pub program: String,
     /// The port's number; in a job, its rank.
     pub number: usize,
-    /// Nanoseconds since the port was opened to other hosts: two reports give rates.
+    /// Nanoseconds since the port was opened to other hosts. Two reports give rates.
     pub clock_ns: u64,
     /// Links with ports of other hosts.
     pub links: Vec<LinkReport>,
-    /// The nets that frames travel over, by path.
+    /// The networks that carry the frames, by path.
     pub nets: Vec<NetReport>,
-    /// Buffers for frames that come.
+    /// Buffers for arriving frames.
     #[serde(default)]
     pub buffers: BuffersReport,
     /// Datagrams that belong to no link, or are forged.
     pub refused: u64,
-    /// Links that ended because the peer said what no correct one says.
+    /// Links that ended because the peer sent invalid frames.
     pub malformed: u64,
     /// Links that ended because the peer was started anew.
     #[serde(default)]
     pub restarted: u64,
 }
 
-/// One end of a link. Counts only ever grow; they begin with the link.
+/// One end of a link. Counts begin with the link, and never decrease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LinkReport {
@@ -57,14 +57,14 @@ pub struct LinkReport {
     pub state: LinkState,
     /// Whether its frames are encrypted and authenticated.
     pub is_sealed: bool,
-    /// Of a link between two endpoints of one host, why they do not share memory.
+    /// The reason why two endpoints of one host use this link and do not share memory.
     #[serde(default)]
     pub detour: Option<String>,
-    /// The ways that its frames take.
+    /// The paths of its frames.
     pub paths: Vec<PathReport>,
     /// New frames with a payload that were sent.
     pub sent: u64,
-    /// Frames of ours that arrived.
+    /// Sent frames that the peer has acknowledged.
     pub arrived: u64,
     /// Frames that were sent again.
     pub again: AgainReport,
@@ -73,28 +73,28 @@ pub struct LinkReport {
     pub resyncs: u64,
     /// Frames without a payload that were sent.
     pub told: u64,
-    /// Frames that came more than once.
+    /// Frames that arrived more than once.
     pub repeated: u64,
-    /// Frames whose data was put in place before earlier ones had come.
+    /// Frames whose data was put in place before earlier frames had arrived.
     #[serde(default)]
     pub early: u64,
-    /// Frames that came and are not of this link.
+    /// Frames that arrived and do not belong to this link.
     pub foreign: u64,
-    /// Frames that came and say what no correct peer says.
+    /// Frames that arrived and are not valid.
     pub malformed: u64,
-    /// Smoothed round trip in nanoseconds; none before the first answer.
+    /// The smoothed round trip in nanoseconds; `None` before the first answer.
     pub round_trip_ns: Option<u64>,
-    /// Its variation, likewise.
+    /// The variation of the round trip in nanoseconds; `None` before the first answer.
     pub variation_ns: Option<u64>,
     /// Retransmission timeout in nanoseconds.
     pub timeout_ns: u64,
     /// Congestion window in frames.
     pub window: f64,
-    /// Frames that were sent and have not arrived, as far as is known.
+    /// Frames that were sent and are neither acknowledged nor taken for lost.
     pub in_flight: u32,
     /// Room in each direction, by channel.
     pub credit: Vec<CreditReport>,
-    /// Nanoseconds for which nothing was heard of the peer.
+    /// Nanoseconds since the last frame of the peer.
     pub silent_ns: u64,
 }
 
@@ -107,50 +107,50 @@ pub enum LinkState {
     Opening,
     /// Both sides have been heard.
     Open,
-    /// This side has left, and waits for the other to have heard of it.
+    /// This side has left, and waits for the acknowledgement of the other side.
     Closing,
     /// There is no link any more.
     Closed,
 }
 
-/// Frames that were sent again, by why they were taken for lost.
+/// Frames that were sent again, by the reason for which they were taken for lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgainReport {
-    /// Later ones of the same path have arrived.
+    /// Later frames of the same path have arrived.
     pub overtaken: u64,
     /// The peer has asked for them.
     pub asked_for: u64,
-    /// Nothing was heard of them for the retransmission timeout.
+    /// The retransmission timeout was over.
     pub timed_out: u64,
     /// They were under way at a warm reset.
     pub resynced: u64,
 }
 
-/// A way through the network from one of our addresses to one of the peer's.
+/// A path through the network, from an address of this port to an address of the peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PathReport {
-    /// Our address.
+    /// The address of this port.
     pub from: SocketAddr,
     /// The peer's address.
     pub to: SocketAddr,
-    /// Whether it takes frames.
+    /// Whether the path takes frames.
     pub state: PathState,
-    /// Frames that it was chosen for.
+    /// Frames that were sent by this path.
     pub sent: u64,
     /// Frames that arrived.
     pub delivered: u64,
     /// Frames that were lost.
     pub lost: u64,
-    /// Times that it was taken out.
+    /// How often the path died.
     pub deaths: u64,
-    /// Times that it was taken back.
+    /// How often the path came back.
     pub returns: u64,
-    /// Bytes of the longest datagram that it takes whole, as far as is known; 0 is not told.
+    /// The length of the longest datagram that is known to pass whole, in bytes; 0 if unknown.
     #[serde(default)]
     pub datagram: u32,
-    /// The same when the link was opened.
+    /// The length of the longest datagram when the link was opened.
     #[serde(default)]
     pub datagram_at_opening: u32,
 }
@@ -160,11 +160,11 @@ pub struct PathReport {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PathState {
-    /// It does.
+    /// The path takes frames.
     Live,
-    /// It does, because there is no better one.
+    /// The path takes frames only because there is no better one.
     Suspect,
-    /// It is probed until it answers again.
+    /// The path takes no frames. It is probed until it answers again.
     Dead,
 }
 
@@ -172,23 +172,23 @@ pub enum PathState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CreditReport {
-    /// Which channel.
+    /// The channel.
     pub channel: LinkChannel,
     /// New frames that may be sent, as far as the receiver has room.
     pub room: u32,
-    /// Frames to come that have a buffer here.
+    /// Buffers of this port that the peer may still fill.
     pub given: u32,
 }
 
-/// Buffers for frames that come, counted: the rest of them is free.
+/// Numbers of buffers for arriving frames. All others are free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BuffersReport {
     /// Buffers of the port.
     pub in_all: u32,
-    /// Those that links have: credit that their peers may use, and frames that are not taken.
+    /// Buffers of links: credit that peers may use, and frames that were not taken yet.
     pub given: u32,
-    /// Those that are kept for links to come.
+    /// Buffers that are kept for later links.
     pub reserved: u32,
 }
 
@@ -210,19 +210,19 @@ pub enum LinkChannel {
 pub struct NetReport {
     /// The address that peers send to.
     pub address: SocketAddr,
-    /// Datagrams that the system took.
+    /// Datagrams that were sent.
     pub sent: u64,
     /// Their payloads' bytes.
     pub sent_bytes: u64,
-    /// Datagrams that came.
+    /// Datagrams that arrived.
     pub received: u64,
     /// Their payloads' bytes.
     pub received_bytes: u64,
-    /// Datagrams that could not go, or that a fault was meant to lose.
+    /// Datagrams that could not be sent, or that a plan of faults has lost.
     pub dropped: u64,
     /// System calls that sent, tried to send, received or found nothing.
     pub calls: u64,
-    /// How often the system took no more datagrams for now.
+    /// How often the system's send queue was full.
     pub full: u64,
     /// Errors that the system reported and that change nothing.
     pub hints: u64,

@@ -129,7 +129,7 @@ impl DepotMemory {
     pub(crate) fn files(&self) -> Result<[Descriptor; 2], SetupError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let Files::Owner { rules, state, .. } = &*files else {
-            return Err(SetupError::invalid("a depot is its owner's to share"));
+            return Err(SetupError::invalid("only the owner of a depot can share it"));
         };
         let copies = [rules, state].map(descriptor::copy);
         let [rules, state] = copies.map(|copy| copy.map_err(SetupError::os("dup")));

@@ -56,22 +56,28 @@ impl MulticastOptions {
 #[non_exhaustive]
 pub enum MulticastError {
     /// There is no room yet. Nothing was done.
-    #[error("too many messages wait for their place in the order")]
+    #[error(
+        "too many messages wait for their place in the order: poll the messenger and try again"
+    )]
     Busy,
     /// This process is no member, or is leaving.
-    #[error("no member of the group")]
+    #[error("this process is no member of the group, or is leaving it")]
     NoMember,
     /// The peer refuses: it is no member, it has other bounds or no room, or the group is full.
-    #[error("peer {} refuses", .0.index())]
+    #[error(
+        "peer {} refuses: it is no member of the group, has other bounds or no room, or the group \
+         is full",
+        .0.index()
+    )]
     Refused(PeerId),
     /// A member is not connected with this process, or the asked peer has died or is no peer.
-    #[error("peer {} or another member cannot be reached", .0.index())]
+    #[error("peer {} or another member has died or is not connected", .0.index())]
     Unreachable(PeerId),
     /// The asked member has gone. It is not known whether the message was delivered.
-    #[error("peer {} has gone, perhaps after it had passed the message on", .0.index())]
+    #[error("peer {} has gone: the message may have been delivered, or not", .0.index())]
     Unknown(PeerId),
     /// The message has more than [`PAYLOAD_MAX`] bytes.
-    #[error("a message of more than {PAYLOAD_MAX} bytes")]
+    #[error("the message exceeds {PAYLOAD_MAX} bytes, the limit of a message to a group")]
     TooLong,
     /// The name or the bounds are not valid.
     #[error("invalid: {0}")]
@@ -175,7 +181,11 @@ impl<S> Multicast<'_, S> {
         options: MulticastOptions,
         on_change: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, MulticastError> {
-        let invalid = |_| MulticastError::Invalid("a name, or bounds");
+        let invalid = |_| {
+            MulticastError::Invalid(
+                "the name must have 1 to 64 bytes and be new here; no bound is 0",
+            )
+        };
         let id = self.0.new_group_id(name).map_err(invalid)?;
         let options = options.checked().map_err(invalid)?;
         if !self.0.out.port.is_alive(door) || door == self.0.out.port.id {
@@ -333,7 +343,9 @@ impl<S> Messenger<S> {
             return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
         if self.out.group_members().list.iter().any(|membership| membership.id == id) {
-            return Err(SetupError::invalid("a member of a group of this name"));
+            return Err(SetupError::invalid(
+                "this process is already a member of a group of this name",
+            ));
         }
         Ok(id)
     }

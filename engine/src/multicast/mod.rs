@@ -27,8 +27,9 @@
 //!         })?
 //!     }
 //!     _ => return Err("no job".into()),
-//! }; messenger.multicast().send(&mut seen, prices, price, [42], &[])?; messenger.serve_while(&mut
-//! seen, |seen| seen.is_empty())?; // a sender gets its own messages, too
+//! };
+//! messenger.multicast().send(&mut seen, prices, price, [42], &[])?;
+//! messenger.serve_while(&mut seen, |seen| seen.is_empty())?; // it gets its own, too
 //! messenger.multicast().leave(&mut seen, prices)?;
 //! # Ok(())
 //! # }
@@ -42,7 +43,8 @@
 //!   handler <-- due <-- Group <-- incoming.rs <--'
 //! ```
 //!
-//! If all others read the shared log of the root, its own messages go a shorter way.
+//! If all other members read the shared log of the root, the root's own messages go directly to the
+//! log:
 //!
 //! ```text
 //!   multicast --> Group, a ticket --> by_log.rs: the log --> handler, without a copy

@@ -19,12 +19,11 @@ pub(crate) fn addresses_of_user() -> Result<Vec<IpAddr>, SetupError> {
     host_addresses(&named).map_err(|why| settings::wrong(settings::NET, &named.join(","), &why))
 }
 
-/// The addresses of this host that are meant by words, one for each path: what `ayre run --net`
-/// does. Each of `wanted` is the name of an interface, a network such as 10.1.0.0/16, or an
-/// address.
+/// Finds addresses of this host by the names of `ayre run --net`, one for each path. Each of
+/// `wanted` is the name of an interface, a network such as 10.1.0.0/16, or an address.
 ///
 /// # Errors
-/// [`SetupError::Environment`] where nothing here is, or has, what is wanted.
+/// [`SetupError::Environment`] if this host has no interface or address of a wanted name.
 pub fn host_addresses(wanted: &[String]) -> Result<Vec<IpAddr>, SetupError> {
     if wanted.len() > PATHS_MAX {
         return Err(SetupError::Environment(format!("there are at most {PATHS_MAX} paths")));
@@ -33,9 +32,8 @@ pub fn host_addresses(wanted: &[String]) -> Result<Vec<IpAddr>, SetupError> {
     wanted.iter().map(|wanted| find(wanted, &all)).collect()
 }
 
-/// The addresses at which other hosts find ports of this one, unless addresses are named. They are
-/// given with their interfaces, and with the number of further addresses that others may reach and
-/// are not told.
+/// Returns the addresses of this host that a port uses if no addresses are named, each with its
+/// interface. Also returns the number of further addresses, which are not used.
 // spec: ENV-32, LIFE-36
 pub fn usable_addresses() -> (Vec<(String, IpAddr)>, usize) {
     let all = interfaces::usable();

@@ -16,7 +16,7 @@ const HELD_MAX: usize = 1 << 14;
 const BURST_NANOS: u64 = 1_000_000;
 const _: () = assert!(HELD_MAX <= FLIGHTS_MAX, "a simulated network carries what is held back");
 
-/// A cable that can be pulled while the network runs. Clones are the same cable.
+/// A network cable that can be unplugged while a program runs. Clones are the same cable.
 #[derive(Clone, Debug)]
 pub struct Partition {
     is_cut: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ impl Partition {
         Self { is_cut: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Loses everything that is sent from now on. Datagrams on their way still arrive.
+    /// Unplugs the cable: all later datagrams are lost. Datagrams under way still arrive.
     pub fn cut(&self) {
         // Relaxed: no data goes with it; soon is soon enough.
         self.is_cut.store(true, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Partition {
         self.is_cut.store(false, Ordering::Relaxed);
     }
 
-    /// Whether everything is lost.
+    /// Whether the cable is unplugged.
     pub fn is_cut(&self) -> bool {
         // Relaxed: as above.
         self.is_cut.load(Ordering::Relaxed)

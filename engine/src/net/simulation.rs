@@ -1,21 +1,20 @@
-//! Simulated networks: ports of one process, and a clock that only their looks drive.
+//! Simulated networks: ports of one process, and a clock that only their polls drive.
 //!
 //! ```text
-//!   port a        port b         each sends and looks, by polls, as over any network
+//!   port a        port b         each sends and polls as over any network
 //!     |  seat       |  seat
 //!     v             v
 //!   field: now, flights by when they are due, what has arrived and was not taken
 //! ```
 //!
-//! Time stands still while any port has something to do. Once each has looked in vain, it goes on
-//! to the next moment at which something is due: a datagram arrives, or a timer of a link's ends.
-//! So what a program computes takes no time, and the same polls, plans and seeds take the same
-//! course, however busy the machine is.
+//! Time stands still while any port has work. When a poll of each port has found nothing, time
+//! jumps to the next event: a datagram arrives, or a timer of a link expires. So the computation of
+//! a program takes no time. The same polls, plans and seeds give the same course, however busy the
+//! machine is.
 //!
-//! A port whose program does not poll would stop the time for all others. If the program of one of
-//! them has not looked for a long time, other ports look in its place (WIRE-7). Time then goes no
-//! faster than the system's clock. So no port is taken for dead only because the program of another
-//! port is fast.
+//! A port whose program does not poll would stop time for all others. If a program has not polled
+//! for a long time, other ports poll in its place (WIRE-7). Time then goes no faster than the
+//! system's clock. So no port is taken for dead only because the program of another port is fast.
 mod field;
 
 pub(super) use self::field::FLIGHTS_MAX;
@@ -36,16 +35,16 @@ use std::{fmt, io};
 ///
 /// Ports join it by [`NetOptions::simulated`](crate::NetOptions::simulated), or all at once by
 /// [`Simulation::mesh`]; endpoints by
-/// [`EndpointOptions::simulated`](crate::EndpointOptions::simulated). They do what they do over any
-/// network: the same links, frames, repair, encryption. A datagram arrives a fixed time after it
-/// was sent; losses, jitter and rates are those of a port's plan
-/// ([`NetOptions::faults`](crate::NetOptions::faults)).
+/// [`EndpointOptions::simulated`](crate::EndpointOptions::simulated). They use the same links,
+/// frames, repair and encryption as over a real network. A datagram arrives a fixed time after it
+/// was sent. The plan of a port ([`NetOptions::faults`](crate::NetOptions::faults)) adds losses,
+/// jitter and rates.
 ///
-/// Time stands still while a port has something to do, and jumps to what is due next once all have
-/// looked in vain. Where one thread polls all ports, the same program with the same seeds takes the
-/// same course, which [`Simulation::course`] shows. Engine threads and several program threads work
-/// too, but their order is the system's. A timeout that a call is given passes by this clock, and
-/// by the system's, too, since it may wait for what another thread does.
+/// Time stands still while a port has work, and jumps to the next event when a poll of each port
+/// has found nothing. If one thread polls all ports, the same program with the same seeds takes the
+/// same course, which [`Simulation::course`] shows. Several threads work too, but the system
+/// decides their order. The timeout of a call counts on this clock and on the system's, because the
+/// call may wait for another thread.
 // spec: NET-8, NET-9, NET-10, NET-17
 #[derive(Clone)]
 pub struct Simulation {
@@ -66,13 +65,13 @@ impl World {
 }
 
 impl Simulation {
-    /// A network over which a datagram takes so long, without the faults that a port may add.
+    /// Makes a network in which a datagram takes this time. Ports may add faults.
     pub fn new(latency: Duration) -> Self {
         Self::with_seed(latency, 0)
     }
 
-    /// The same, with a seed from which everything follows that its ports leave to chance: the
-    /// numbers of links, of their first frames, of members of groups.
+    /// Makes a network with a seed for the random numbers of its ports: the numbers of links, of
+    /// their first frames, and of members of groups.
     pub fn with_seed(latency: Duration, seed: u64) -> Self {
         let latency = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         let (began, field) = (clock::now(), Mutex::new(Field::new(seed)));

@@ -74,7 +74,8 @@ impl Port {
         Ok(region)
     }
 
-    /// Registers memory that the program gives up, for peers of mediated connections.
+    /// Makes a region of memory that the program hands over, for peers of mediated connections.
+    /// Read and write it through the region.
     ///
     /// # Errors
     /// [`SetupError::Invalid`] for an empty vector; [`SetupError::Exhausted`] where the table of

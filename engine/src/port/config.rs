@@ -69,7 +69,7 @@ impl Config {
         self
     }
 
-    /// Sets how long dropping a port may take to bring posted operations to other hosts.
+    /// Sets how long dropping a port may take to deliver posted operations to other hosts.
     pub const fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self

@@ -109,9 +109,10 @@ impl<'a> Lock<'a> {
     }
 }
 
-/// Tries one step of an access epoch on the word at `offset`. The owner posts and waits, through
-/// its loopback; the origin starts and completes. Completing flushes the owner first. Returns the
-/// state found and whether it was this step's turn; a step out of turn changes nothing.
+/// Tries one step of an access epoch on the word at `offset`. The owner of the word posts and
+/// waits, through its loopback. The origin starts and completes. A completing step first flushes
+/// the operations to the owner. Returns the state of the word, and whether this step was possible;
+/// an impossible step changes nothing.
 ///
 /// # Errors
 /// As [`Port::fetch`]; a completing step also as [`Port::flush`].

@@ -133,7 +133,9 @@ impl Port {
         queue.keep(|it| it.peer != peer || it.connection == connection || it.lane.peek().is_some());
         if queue.producers.iter().any(|it| it.peer == peer && it.connection == connection) {
             let peer = peer.index();
-            return Err(SetupError::invalid(format!("peer {peer} has been given the queue")));
+            return Err(SetupError::invalid(format!(
+                "the queue is shared with peer {peer} already"
+            )));
         }
         let len = file_len(queue.lines);
         let file = memory_file(len, Pages::Ordinary)?;

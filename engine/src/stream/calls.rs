@@ -27,10 +27,10 @@ pub enum StreamError {
     Failed(StreamFailure),
     /// A port refuses to set or clear an entry.
     // spec: PIPE-6
-    #[error("port {} does not change its directory: {:?}", .0.index(), .1)]
+    #[error("port {} refuses to change its forwarding directory: {:?}", .0.index(), .1)]
     Refused(PeerId, EntryAnswer),
     /// The item is longer than [`ITEM_MAX`] bytes.
-    #[error("an item has at most {ITEM_MAX} bytes")]
+    #[error("the item exceeds {ITEM_MAX} bytes, the limit of an item")]
     TooLong,
 }
 
@@ -38,7 +38,9 @@ pub enum StreamError {
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// There is no room yet, because the next port or a later one is slow.
-    #[error("the stream has no room")]
+    #[error(
+        "the stream has no room, because a later stage is slow: poll the messenger and try again"
+    )]
     Busy,
     /// The stream has ended, or the item is too long.
     #[error(transparent)]
@@ -80,7 +82,7 @@ impl<S> Streams<'_, S> {
         }
         let stage = Stage::named(name);
         if self.0.stream_table().stages.iter().any(|registered| registered.id == stage.id) {
-            return Err(SetupError::invalid("a stage of this name is registered"));
+            return Err(SetupError::invalid("a stage of this name is registered already"));
         }
         self.0.stream_table().stages.push(Registered { id: stage.id, run: Box::new(run) });
         Ok(stage)

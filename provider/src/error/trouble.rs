@@ -63,12 +63,14 @@ pub(crate) fn lasting_words(number: c_int) -> &'static CStr {
 fn usual(number: c_int) -> Option<&'static str> {
     Some(match number {
         errno::ENOTCONN => "the peer has left or died",
-        errno::EIO => "the peer broke the formats, or the operation is none",
-        errno::EINVAL => "no such peer, or memory beyond the peer's window",
-        errno::ENOKEY => "the peer has no memory of this key, or not any more",
-        errno::EACCES => "the peer's memory is not open to this",
-        errno::ENOMEM => "the peer keeps no more of what it has no receive for (AYRE_MEMORY)",
-        errno::EMSGSIZE => "longer than an operation may be",
+        errno::EIO => "the peer sent invalid records, or the operation is not valid",
+        errno::EINVAL => "the peer is unknown, or the range exceeds its memory region",
+        errno::ENOKEY => "the peer has registered no memory under this key, or has closed it",
+        errno::EACCES => "the peer's memory region does not allow this access",
+        errno::ENOMEM => "the peer has no memory for more unexpected messages (AYRE_MEMORY there)",
+        errno::EMSGSIZE => {
+            "the operation is longer than its limit (`fi_info -p ayre -v` shows the limits)"
+        }
         errno::ETRUNC => "the message is longer than the memory of its receive",
         errno::ECANCELED => "the operation was cancelled",
         errno::EOVERRUN => "the queue was full, and completions were lost",

@@ -11,6 +11,7 @@ pub mod calendar;
 pub mod evidence;
 pub mod extoll;
 pub mod forth;
+pub mod goal;
 pub mod host;
 pub mod link;
 pub mod machine;

@@ -257,7 +257,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "calendar link packet topology",
             "host machine routing stats work",
             "extoll network",
-            "forth",
+            "forth goal",
             "evidence",
         ],
     },

@@ -1,9 +1,9 @@
 //! Heat in a rod that is spread over the ranks. After each step neighbours put their outermost
 //! cells into each other's halo, and a notification says that a halo is complete.
 //!
-//! A halo has two slots, for even and for odd steps. A neighbour writes the slot of a step again
-//! two steps later. It then has our cells of the step between, which we put after we had used the
-//! slot: no message has to say that a slot is free.
+//! A halo has two slots, for even and for odd steps. A neighbour overwrites a slot two steps later.
+//! Before that it has received our cells of the step between, which we put after we had read the
+//! slot. So no message has to say that a slot is free.
 //!
 //! ```sh
 //! cargo build --release -p ayre-cli -p ayre --bins --examples

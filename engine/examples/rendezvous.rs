@@ -1,6 +1,6 @@
-//! Long messages by rendezvous: the sender announces where its data lies, and the receiver gets it
-//! from there. The responder notification of the get tells the sender that the buffer is free.
-//! Each rank sends to the next one of a ring; nothing is copied on the way.
+//! Long messages by rendezvous: the sender announces its data, and the receiver gets it from the
+//! sender's memory. The responder notification of the get tells the sender that the buffer is free.
+//! Each rank sends to the next one of a ring. The get copies from region to region, once.
 //!
 //! ```sh
 //! cargo build --release -p ayre-cli -p ayre --bins --examples

@@ -1,5 +1,6 @@
 //! Packets on their way, in a slab: a packet is an index.
 use crate::time::Time;
+use core::num::NonZeroU32;
 
 /// The index of a packet, or [`NONE`].
 pub type Handle = u32;
@@ -31,6 +32,8 @@ pub struct Packet {
     pub slot: u32,
     /// Links passed, the one into its target not counted.
     pub hops: u32,
+    /// Names it to the program that injected it; `None` if a node made it by itself.
+    pub tag: Option<NonZeroU32>,
 }
 
 /// All packets on their way.

@@ -36,11 +36,9 @@ fn bounded(what: &'static str, time: Time, limit: Time) -> Result<(), RunError> 
 pub(super) trait Wire {
     /// The time of a receiving interface and CPU for each further byte.
     fn gap_per_byte(&self) -> Time;
-    /// When a message arrives that is sent at `at`, if that is known. Otherwise
-    /// [`depart`](Self::depart) is called at that time.
-    fn arrival(&self, at: Time) -> Option<Time>;
-    /// The message of the send with this number departs.
-    fn depart(&mut self, at: Time, number: u32) -> Result<(), RunError>;
+    /// The message of the send with this number departs. The result is when it arrives, if that
+    /// is known.
+    fn depart(&mut self, at: Time, number: u32) -> Result<Option<Time>, RunError>;
     /// Moves messages until some have arrived, which are added to `arrived` with their times, or
     /// until `before`, if that is given.
     fn advance(
@@ -58,12 +56,8 @@ impl Wire for Latency {
         self.0.gap_per_byte
     }
 
-    fn arrival(&self, at: Time) -> Option<Time> {
-        Some(at + self.0.latency)
-    }
-
-    fn depart(&mut self, _: Time, _: u32) -> Result<(), RunError> {
-        Ok(())
+    fn depart(&mut self, at: Time, _: u32) -> Result<Option<Time>, RunError> {
+        Ok(Some(at + self.0.latency))
     }
 
     fn advance(&mut self, _: Option<Time>, _: &mut Vec<(Time, u32)>) -> Result<(), RunError> {
@@ -72,17 +66,16 @@ impl Wire for Latency {
 }
 
 /// Kinds of events. An event has the number of its creation in its upper half, then the number of
-/// an operation, and its kind in the last two bits.
+/// an operation, and its kind in the last bit.
 const OPERATION: u64 = 0;
 const ARRIVAL: u64 = 1;
-const DEPARTURE: u64 = 2;
 
 fn kind_of(what: u64) -> u64 {
-    what & 3
+    what & 1
 }
 
 fn number_of(what: u64) -> u32 {
-    what as u32 >> 2
+    what as u32 >> 1
 }
 
 /// The number of requirements of an operation that is done.
@@ -237,7 +230,7 @@ impl<'a, W: Wire> Machine<'a, W> {
     /// Creates an event.
     #[inline]
     fn create(&mut self, at: Time, number: u32, kind: u64) {
-        let what = self.created << 32 | u64::from(number) << 2 | kind;
+        let what = self.created << 32 | u64::from(number) << 1 | kind;
         self.created += 1;
         self.insert(at, what);
     }
@@ -264,7 +257,6 @@ impl<'a, W: Wire> Machine<'a, W> {
             return Err(RunError::TooLong { line: operation.line });
         }
         match (kind_of(what), operation.kind) {
-            (DEPARTURE, _) => self.wire.depart(now, number)?,
             (OPERATION, Kind::Receive) => self.receive(number, now),
             (kind, _) => {
                 let arrival = kind == ARRIVAL;
@@ -278,7 +270,7 @@ impl<'a, W: Wire> Machine<'a, W> {
                 self.trace_begin(number, arrival, units, now);
                 match (arrival, operation.kind) {
                     (true, _) => self.arrive(number, units, now),
-                    (false, Kind::Send) => self.send(number, units, now),
+                    (false, Kind::Send) => self.send(number, units, now)?,
                     (false, _) => self.calc(number, units, now),
                 }
                 self.call_next(line, what, units, now);
@@ -376,7 +368,7 @@ impl<'a, W: Wire> Machine<'a, W> {
         self.end(number, end, activity(number, false));
     }
 
-    fn send(&mut self, number: u32, units: Units, now: Time) {
+    fn send(&mut self, number: u32, units: Units, now: Time) -> Result<(), RunError> {
         let hosts = self.hosts;
         let operation = &self.schedule.operations[number as usize];
         let further = operation.size.max(1) - 1;
@@ -385,10 +377,8 @@ impl<'a, W: Wire> Machine<'a, W> {
         let gap = hosts.gap + times(self.wire.gap_per_byte(), further);
         self.take(units, end, now + gap, own);
         self.start(number, now);
-        let departs = now + hosts.overhead;
-        match self.wire.arrival(departs) {
-            Some(at) => self.create(at, number, ARRIVAL),
-            None => self.create(departs, number, DEPARTURE),
+        if let Some(at) = self.wire.depart(now + hosts.overhead, number)? {
+            self.create(at, number, ARRIVAL);
         }
         if let Some(trail) = &mut self.trail {
             trail.allow(activity(number, true), own);
@@ -396,6 +386,7 @@ impl<'a, W: Wire> Machine<'a, W> {
         if operation.size <= hosts.eager {
             self.end(number, end, own);
         }
+        Ok(())
     }
 
     fn receive(&mut self, number: u32, now: Time) {

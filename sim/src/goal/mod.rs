@@ -17,7 +17,8 @@
 //! ```
 //!
 //! [`run`] takes the LogGOPS model: messages do not get into each other's way in the network. Its
-//! times are those of LogGOPSim, to the nanosecond.
+//! times are those of LogGOPSim, to the nanosecond. [`run_over`] sends each message as packets
+//! through a [`Network`](crate::network::Network) instead of `L` and `G`.
 //!
 //! # Differences from LogGOPSim
 //!
@@ -31,13 +32,16 @@
 //!   twice, and a message that nobody receives are errors.
 mod machine;
 mod matching;
+mod packets;
 mod pattern;
 mod read;
 mod schedule;
 mod trail;
 
+use crate::network::InjectError;
 use crate::time::Time;
 pub use machine::run;
+pub use packets::{Packets, run_over};
 pub use pattern::{Pattern, PatternError};
 pub use read::ReadError;
 pub use schedule::{Kind, Operation, Schedule, ScheduleError};
@@ -132,6 +136,38 @@ pub enum RunError {
         /// Its rank.
         rank: u32,
     },
+    /// The network has fewer nodes than the schedule ranks.
+    #[error("the schedule has {ranks} ranks, and the network {nodes} nodes")]
+    FewNodes {
+        /// The number of ranks.
+        ranks: u32,
+        /// The number of nodes.
+        nodes: u32,
+    },
+    /// A packet would have no room for a byte.
+    #[error("packets have no bytes of messages: there has to be 1 at least")]
+    EmptyPackets,
+    /// A packet does not fit the network.
+    #[error("line {line}: {error}")]
+    Packet {
+        /// The line of the send.
+        line: u32,
+        /// The network's reason.
+        error: InjectError,
+    },
+    /// More packets would be on their way than the simulator's limit.
+    #[error("line {line}: {packets} packets would be on their way, and the limit is {limit}")]
+    ManyPackets {
+        /// The line of the send at which they became too many.
+        line: u32,
+        /// How many they would be.
+        packets: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Packets in the network wait for each other in a ring.
+    #[error("{0} messages are on their way, and no packet of them can move: a deadlock")]
+    Deadlocked(u64),
     /// It takes longer than the simulator's limit.
     #[error("line {line}: the schedule takes longer than the limit of 53 days")]
     TooLong {

@@ -77,6 +77,8 @@ impl Network {
             made: (0, 0),
             load,
             tally: Tally::default(),
+            now: Time::ZERO,
+            deliveries: Vec::new(),
         };
         network.add_routers(topology);
         network.add_nodes(topology, seed);

@@ -17,6 +17,7 @@
 //! the order in which they are taken.
 mod allocate;
 mod build;
+mod inject;
 mod lane;
 mod run;
 mod source;
@@ -32,6 +33,7 @@ use lane::Lane;
 use source::Source;
 
 pub use build::BuildError;
+pub use inject::{Delivery, InjectError};
 pub use run::Outcome;
 
 /// How many packets leave an input port at once.
@@ -176,6 +178,10 @@ pub struct Network {
     made: (u64, u128),
     load: Load,
     tally: Tally,
+    /// The time of the events that were taken last.
+    now: Time,
+    /// Injected packets that have been delivered since the program asked.
+    deliveries: Vec<Delivery>,
 }
 
 /// An event of the network: its kind, its router, and what it is about.

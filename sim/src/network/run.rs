@@ -1,5 +1,5 @@
 //! The loop over events.
-use super::{ARRIVE, CREDIT, GENERATE, Network, Parameters, about, kind_of, router_of};
+use super::{ARRIVE, CREDIT, Delivery, GENERATE, Network, Parameters, about, kind_of, router_of};
 use crate::packet::Handle;
 use crate::random::mix;
 use crate::stats::Tally;
@@ -30,19 +30,26 @@ impl Network {
                 let stuck = self.packets.live() > 0;
                 return if stuck { Outcome::Deadlocked } else { Outcome::Drained };
             };
-            while let Some(event) = self.calendar.take_at(now) {
-                self.note(event, now);
-            }
-            let mut due = core::mem::take(&mut self.due);
-            for router in due.drain(..) {
-                self.allocate(router, now);
-            }
-            self.due = due;
+            self.turn(now);
             if self.packets.live() > BACKLOG_MAX {
                 return Outcome::Saturated;
             }
         }
         Outcome::Measured
+    }
+
+    /// Takes all events of the next time, which is `now`.
+    #[inline]
+    pub(super) fn turn(&mut self, now: Time) {
+        self.now = now;
+        while let Some(event) = self.calendar.take_at(now) {
+            self.note(event, now);
+        }
+        let mut due = core::mem::take(&mut self.due);
+        for router in due.drain(..) {
+            self.allocate(router, now);
+        }
+        self.due = due;
     }
 
     /// Notes an event. Outputs are granted when all events of its time are known.
@@ -68,6 +75,9 @@ impl Network {
     pub(super) fn deliver(&mut self, handle: Handle, at: Time) {
         let packet = self.packets.remove(handle);
         self.tally.record(&packet, at);
+        if let Some(tag) = packet.tag {
+            self.deliveries.push(Delivery { at, tag });
+        }
     }
 
     /// The parameters that it was made with.

@@ -1,6 +1,7 @@
 //! Schedules in the LogGOPS model: closed forms, LogGOPSim's algorithm, and faulty texts.
 mod draw;
 mod forms;
+mod packets;
 mod reference;
 mod texts;
 

@@ -8,10 +8,12 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod dart;
 pub mod evidence;
 pub mod extoll;
 pub mod forth;
 pub mod goal;
+pub mod grim;
 pub mod host;
 pub mod link;
 pub mod machine;
@@ -22,4 +24,5 @@ pub mod routing;
 pub mod stats;
 pub mod time;
 pub mod topology;
+pub mod whtra;
 pub mod work;

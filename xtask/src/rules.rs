@@ -256,7 +256,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "random time",
             "calendar link packet topology",
             "host machine routing stats work",
-            "extoll network",
+            "dart extoll grim network whtra",
             "forth goal",
             "evidence",
         ],

@@ -179,11 +179,13 @@ impl OpCode {
         }
     }
 
-    pub(super) const fn reads_target(self) -> bool {
+    /// Whether the new value depends on the old one.
+    pub const fn reads_target(self) -> bool {
         !matches!(self, Self::Set | Self::Not | Self::Neg)
     }
 
-    pub(super) const fn reads_source(self) -> bool {
+    /// Whether the new value depends on the source.
+    pub const fn reads_source(self) -> bool {
         !matches!(self, Self::Advance)
     }
 }

@@ -5,6 +5,7 @@
 //! A row without a check is not modelled yet, and is listed as such.
 mod extoll;
 mod forth;
+mod small;
 mod targets;
 
 pub use targets::{Role, Row, rows};
@@ -84,5 +85,6 @@ impl Check {
 pub fn checks() -> Vec<Check> {
     let mut all = extoll::checks();
     all.extend(forth::checks());
+    all.extend(small::checks());
     all
 }

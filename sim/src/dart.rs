@@ -1,0 +1,117 @@
+//! DART: the interface of the hybrid deposit model.
+//!
+//! Source: Osborne, "A Hybrid Deposit Model for Low Overhead Communication in High Speed LANs".
+//! The instructions are those of `ayre_proto::deposit`.
+use crate::time::Time;
+use ayre_proto::deposit::primitive::{AddressMode, OpCode, Operand, RegisterOp, Test};
+
+/// A cell of ATM by its parts, in bytes (section 4).
+pub mod cell {
+    /// Header of ATM.
+    pub const HEADER: u32 = 5;
+    /// Opcode or instruction pointer, operand, register indices and mask.
+    pub const CONTROL: u32 = 12;
+    /// Check over the control bytes, so that decoding begins before the data has come.
+    pub const CHECK: u32 = 1;
+    /// Reserved, so that the data is a multiple of 16 bytes.
+    pub const RESERVED: u32 = 1;
+    /// CRC over the data.
+    pub const CRC: u32 = 2;
+    /// Data.
+    pub const DATA: u32 = 32;
+    /// All of it.
+    pub const ALL: u32 = HEADER + CONTROL + CHECK + RESERVED + CRC + DATA;
+}
+
+/// The seconds in which data and CRC arrive at this rate. The operation logic works meanwhile
+/// (section 6.6).
+pub fn data_time(bits_per_second: f64) -> f64 {
+    f64::from(8 * (cell::DATA + cell::CRC)) / bits_per_second
+}
+
+/// The period of the operation logic that needs `cycles` in this time.
+pub fn period(time: Time, cycles: u64) -> Time {
+    Time(time.0 / cycles)
+}
+
+/// An instruction's use of the register file, which has one port.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// The address.
+    pub address: AddressMode,
+    /// The register operations.
+    pub ops: [Option<RegisterOp>; 2],
+    /// The conditional.
+    pub test: Option<Test>,
+}
+
+impl Work {
+    /// Cycles of the operation logic: one to read each register, and one to write each back. An
+    /// operand of the message costs none (section 6.6).
+    pub fn cycles(&self) -> u64 {
+        let address = u64::from(self.address != AddressMode::Direct);
+        let ops: u64 = self.ops.iter().flatten().map(op_cycles).sum();
+        let test = self.test.map_or(0, |test| register(test.left) + register(test.right));
+        address + ops + test
+    }
+}
+
+fn op_cycles(op: &RegisterOp) -> u64 {
+    let target = u64::from(op.op.reads_target());
+    let source = if op.op.reads_source() { register(op.from) } else { 0 };
+    target + source + 1
+}
+
+fn register(operand: Operand) -> u64 {
+    u64::from(matches!(operand, Operand::Register(_)))
+}
+
+/// All instructions that differ in their use of registers.
+pub fn all_work() -> impl Iterator<Item = Work> {
+    use ayre_proto::deposit::primitive::{Condition, Slot};
+    let operands = [Operand::Operand, Operand::Register(Slot::X)];
+    let ops: Vec<_> = OpCode::ALL
+        .into_iter()
+        .flat_map(move |op| operands.map(|from| Some(RegisterOp { op, to: Slot::Y, from })))
+        .chain([None])
+        .collect();
+    let sides = operands.into_iter().flat_map(move |left| operands.map(|right| (left, right)));
+    let tests: Vec<_> = sides
+        .map(|(left, right)| Some(Test { relation: Condition::Lt, left, right, guards: false }))
+        .chain([None])
+        .collect();
+    let modes =
+        [AddressMode::Direct, AddressMode::Indirect, AddressMode::Indexed, AddressMode::Wrapped];
+    modes.into_iter().flat_map(move |address| {
+        let (ops, tests) = (ops.clone(), tests.clone());
+        let pairs = ops
+            .clone()
+            .into_iter()
+            .flat_map(move |first| ops.clone().into_iter().map(move |second| [first, second]));
+        pairs.flat_map(move |ops| {
+            tests.clone().into_iter().map(move |test| Work { address, ops, test })
+        })
+    })
+}
+
+/// The messages of an append to a queue that several senders share (section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The sender asks for a place in the queue.
+    Reserve,
+    /// The answer with the place.
+    Place,
+    /// The data, into that place.
+    Write,
+    /// The data; the place is in a register of the target, which is advanced.
+    Append,
+}
+
+/// The messages of an append where the sender names the address, and where the target does.
+pub fn append(target_addresses: bool) -> &'static [Message] {
+    if target_addresses {
+        &[Message::Append]
+    } else {
+        &[Message::Reserve, Message::Place, Message::Write]
+    }
+}

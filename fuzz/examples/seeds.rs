@@ -1,5 +1,6 @@
 //! Writes what the fuzz targets of the wire begin with: the golden vectors, each as a script that
-//! sends it, into `corpus/`.
+//! sends it, into `corpus/`. The one of schedules begins with the usual ones.
+use ayre_sim::goal::Pattern;
 use std::fs;
 use std::io::Result;
 use std::path::Path;
@@ -22,7 +23,19 @@ fn main() -> Result<()> {
     // What is written there as a header is here what a script chooses by.
     let scripts =
         frames.iter().flat_map(|bytes| (0..CHOICES).map(|choices| choosing(choices, bytes)));
-    write(&home.join("corpus/endings"), scripts)
+    write(&home.join("corpus/endings"), scripts)?;
+    write(&home.join("corpus/goal"), schedules().into_iter())
+}
+
+/// The usual schedules of four ranks.
+fn schedules() -> Vec<Vec<u8>> {
+    let halo = Pattern::Halo { sides: vec![2, 2] };
+    let patterns = [Pattern::Dissemination, Pattern::Broadcast, Pattern::Ring, halo];
+    let text = |pattern: &Pattern| {
+        let mut text = String::new();
+        pattern.write(4, 8, &mut text).ok().map(|()| text.into_bytes())
+    };
+    patterns.iter().filter_map(text).collect()
 }
 
 /// The byte strings that the vectors give to be parsed.

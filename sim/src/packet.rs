@@ -36,6 +36,8 @@ pub struct Packet {
     pub tag: Option<NonZeroU32>,
 }
 
+const _: () = assert!(size_of::<Packet>() == 64);
+
 /// All packets on their way.
 #[derive(Debug, Default)]
 pub struct Packets {

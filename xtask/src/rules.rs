@@ -238,6 +238,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         tests_use: &["ayre-conformance"],
     },
     Layer { folder: "xtask/", uses: &[], tests_use: &[] },
+    Layer { folder: "fuzz/", uses: &["ayre", "ayre-proto", "ayre-sim"], tests_use: &[] },
     Layer { folder: "", uses: &["ayre", "ayre-proto"], tests_use: &["ayre-conformance"] },
 ];
 

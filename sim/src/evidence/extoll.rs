@@ -147,10 +147,28 @@ fn link() -> Vec<Check> {
                 ]
             },
         ),
+        Check::new("EX-T7.7-bwv", "", |_| vec![Value::near(put_rate(4096), 275.0, 0.05)]),
+        Check::new("EX-T7.10-156", "Start-up of VELO, bandwidth of puts.", |_| {
+            let times = Parameters::composed(&HOST, prototype_clock());
+            vec![
+                Value::near(time_alone(Operation::Velo, &times), 1300.0, 0.05),
+                Value::near(put_rate(4096), 274.0, 0.05),
+            ]
+        }),
+        Check::new("EX-F9.5-max", "A put has 4 KiB at most.", |_| {
+            let most = [512, 1024, 2048, 4096].map(put_rate).into_iter().fold(0.0, f64::max);
+            vec![Value::within(100.0 * put_rate(4096) / most, 95.0, 100.0)]
+        }),
         Check::new("EX-7.3-route", "", |_| {
             vec![Value::exact(frame::torus_nodes() as f64, 262_144.0)]
         }),
     ]
+}
+
+/// Megabytes per second of puts in a row.
+fn put_rate(bytes: u32) -> f64 {
+    let clock = prototype_clock();
+    Parameters::composed(&HOST, clock).put_rate(bytes, clock) / 1e6
 }
 
 /// The operations of table 9-1.

@@ -13,7 +13,7 @@ pub mod frame;
 pub mod issue;
 
 use crate::host::Host;
-use crate::machine::{Course, Part, Step};
+use crate::machine::{Course, Machine, Part, Step};
 use crate::time::{Clock, Time};
 
 /// The parts of an operation's time (table 9-1).
@@ -88,6 +88,43 @@ impl Parameters {
             dma_write: host.device_write() + clock.span(HTAX_OUT),
             ..Self::LISTED
         }
+    }
+}
+
+/// Puts of a stream; the second half is measured.
+const PUTS: usize = 200;
+
+/// Bytes per second of HyperTransport 400 with 16 bits (section 7.1).
+const HOST_RATE: f64 = 1.4e9;
+
+impl Parameters {
+    /// The rate of puts of this length in a row, in bytes per second. The processor's store, the
+    /// requester with its read, the link and the completer with its write work side by side, and
+    /// each has one put at a time.
+    pub fn put_rate(&self, bytes: u32, clock: Clock) -> f64 {
+        let data = Time((f64::from(bytes) / HOST_RATE * 1e12) as u64);
+        let link_time = clock.span(frame::cycles(bytes, true).into());
+        let mut machine = Machine::default();
+        let [processor, requester, link, completer] = core::array::from_fn(|_| machine.unit());
+        let course = vec![
+            Step::serve(part::PIO_WRITE, processor, self.pio_write),
+            Step::serve(
+                part::DMA_READ,
+                requester,
+                self.unit + self.translation + self.dma_read + data,
+            ),
+            Step::pipelined(part::TRIP, link, link_time, self.trip + link_time),
+            Step::serve(
+                part::DMA_WRITE,
+                completer,
+                self.unit + self.translation + self.dma_write + data,
+            ),
+        ];
+        let first = machine.add(course, [Time::ZERO; PUTS]);
+        machine.run();
+        let [begin, end] = [PUTS / 2, PUTS - 1].map(|put| machine.passage(first + put).ended);
+        let puts = (PUTS - 1 - PUTS / 2) as f64;
+        puts * f64::from(bytes) * 1e12 / (end - begin).0 as f64
     }
 }
 

@@ -22,7 +22,7 @@ struct Suite {
     times: u64,
 }
 
-const SUITES: [Suite; 2] = [
+const SUITES: [Suite; 3] = [
     Suite {
         package: "ayre",
         example: "instructions",
@@ -37,6 +37,14 @@ const SUITES: [Suite; 2] = [
         limits: "provider/instructions.txt",
         // Entropy is gathered until there is enough.
         times: 10,
+    },
+    Suite {
+        package: "ayre-sim",
+        example: "speed",
+        profile: "release",
+        limits: "sim/instructions.txt",
+        // Queues fill first.
+        times: 5,
     },
 ];
 

@@ -34,6 +34,8 @@ pub struct Packet {
     pub hops: u32,
     /// Names it to the program that injected it; `None` if a node made it by itself.
     pub tag: Option<NonZeroU32>,
+    /// The place that it passes on its way, if its policy sends it by one, or [`NONE`].
+    pub via: u32,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
@@ -70,7 +72,18 @@ impl Packets {
         packet
     }
 
-    /// Packets on their way.
+    /// All packets on their way.
+    pub fn all(&self) -> impl Iterator<Item = &Packet> {
+        let mut is_free = vec![false; self.entries.len()];
+        let mut free = self.free.unwrap_or(NONE);
+        while let Some(entry) = self.entries.get(free as usize) {
+            is_free[free as usize] = true;
+            free = entry.next;
+        }
+        self.entries.iter().zip(is_free).filter(|(_, is_free)| !is_free).map(|(packet, _)| packet)
+    }
+
+    /// How many packets are on their way.
     pub fn live(&self) -> usize {
         self.live
     }

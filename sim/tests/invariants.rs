@@ -3,7 +3,7 @@ use ayre_sim::link::LinkTiming;
 use ayre_sim::network::{Network, NodeQueue, Outcome, Parameters, Readout, Switching};
 use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
-use ayre_sim::topology::Topology;
+use ayre_sim::topology::{Dragonfly, Topology};
 use ayre_sim::work::{Arrivals, Load, Pattern, Sizes};
 use proptest::prelude::*;
 
@@ -43,6 +43,31 @@ fn shapes() -> impl Strategy<Value = (Topology, Policy, u16)> {
         (2_u32..4, 1_u32..4, 1_u16..3).prop_map(|(h, l, c)| (
             Topology::tree(h, l).unwrap(),
             Policy::UpByTarget,
+            c
+        )),
+        (2_u32..5, 2_u32..6, 3_u16..6).prop_map(|(a, b, c)| (
+            Topology::torus(&[a, b]).unwrap(),
+            Policy::Adaptive,
+            c
+        )),
+        (2_u32..4, 2_u32..4, 2_u32..4, 2_u16..4).prop_map(|(a, b, c, v)| (
+            Topology::mesh(&[a, b, c]).unwrap(),
+            Policy::Adaptive,
+            v
+        )),
+        (2_u32..5, 2_u32..5, 4_u16..6).prop_map(|(a, b, c)| (
+            Topology::torus(&[a, b]).unwrap(),
+            Policy::Valiant,
+            c
+        )),
+        (2_u32..4, 1_u32..3, 1_u32..3, 3_u16..6).prop_map(|(routers, nodes, globals, c)| (
+            Topology::dragonfly(Dragonfly { routers, nodes, globals }).unwrap(),
+            Policy::Valiant,
+            c
+        )),
+        (2_u32..5, 2_u32..5, 1_u16..3).prop_map(|(a, b, c)| (
+            Topology::torus(&[a, b]).unwrap(),
+            Policy::UpDown,
             c
         )),
     ]

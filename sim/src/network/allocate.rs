@@ -1,7 +1,8 @@
 //! Grants: which packet takes a free output next.
-use super::{ARRIVE, NO_LANE, Network, Slot, Switching, TO_NODE, WAKE, credit, event};
+use super::{
+    ARRIVE, NO_LANE, Network, Router, Second, Slot, Switching, TO_NODE, WAKE, credit, event,
+};
 use crate::packet::{Handle, NONE};
-use crate::routing::Hop;
 use crate::time::Time;
 
 /// The output and lane by which a head leaves.
@@ -21,8 +22,8 @@ impl Network {
         if queue.head == NONE {
             queue.head = handle;
             queue.tail = handle;
-            let port = self.ask(router, slot);
-            self.look_at(router, 1 << port);
+            let ports = self.ask(router, slot);
+            self.look_at(router, ports);
         } else {
             let last = core::mem::replace(&mut queue.tail, handle);
             self.packets[last].next = handle;
@@ -39,21 +40,75 @@ impl Network {
         place.due |= ports;
     }
 
-    /// The head of a queue asks for its output. The result is the output.
+    /// The head of a queue asks for its output, or for two of which it may take either. The result
+    /// is a bit for each.
     #[inline]
-    fn ask(&mut self, router: u32, slot: u32) -> u16 {
-        let queue = &mut self.slots[slot as usize];
-        let Hop { port, first, count } = self.routes.hop(router, &self.packets[queue.head]);
+    fn ask(&mut self, router: u32, slot: u32) -> u64 {
+        let handle = self.slots[slot as usize].head;
+        let hop = self.routes.hop(router, &mut self.packets[handle]);
         let place = &mut self.routers[router as usize];
-        let output = &self.outputs[(place.output + u32::from(port)) as usize];
-        queue.output = port;
-        queue.lane = output.lane + u32::from(first);
-        queue.lanes = count;
-        place.asked |= 1 << port;
+        let output = &self.outputs[(place.output + u32::from(hop.port)) as usize];
+        let queue = &mut self.slots[slot as usize];
+        queue.output = hop.port;
+        queue.lane = output.lane + u32::from(hop.first);
+        queue.lanes = hop.count;
+        place.asked |= 1 << hop.port;
         let bit = slot - place.slot;
-        let word = place.request + u32::from(port) * u32::from(place.words) + bit / 64;
+        let word = place.request + u32::from(hop.port) * u32::from(place.words) + bit / 64;
         self.requests[word as usize] |= 1 << (bit % 64);
-        port
+        let mut ports = 1 << hop.port;
+        if !self.seconds.is_empty() {
+            ports |= self.ask_second(router, slot);
+        }
+        ports
+    }
+
+    /// The head of a queue asks for its second output, if it has one.
+    #[inline(never)]
+    fn ask_second(&mut self, router: u32, slot: u32) -> u64 {
+        let handle = self.slots[slot as usize].head;
+        let second = &mut self.seconds[slot as usize];
+        let Some(hop) = self.routes.other(router, &self.packets[handle]) else {
+            *second = Second::default();
+            return 0;
+        };
+        let place = &mut self.routers[router as usize];
+        let output = &self.outputs[(place.output + u32::from(hop.port)) as usize];
+        let lane = output.lane + u32::from(hop.first);
+        *second = Second { lane, lanes: hop.count, output: hop.port };
+        place.asked |= 1 << hop.port;
+        let bit = slot - place.slot;
+        let word = place.request + u32::from(hop.port) * u32::from(place.words) + bit / 64;
+        self.requests[word as usize] |= 1 << (bit % 64);
+        1 << hop.port
+    }
+
+    /// Takes back what the head of a queue asked for. The result is whether others ask for it.
+    #[inline(always)]
+    fn withdraw(&mut self, place: Router, router: u32, port: u32, bit: u32) -> bool {
+        let words = u32::from(place.words);
+        let request = place.request + port * words;
+        self.requests[(request + bit / 64) as usize] &= !(1 << (bit % 64));
+        let mut asked = false;
+        for word in request..request + words {
+            asked |= self.requests[word as usize] != 0;
+        }
+        if !asked {
+            self.routers[router as usize].asked &= !(1 << port);
+        }
+        asked
+    }
+
+    /// Takes back what the head of a queue asked for besides the output that it was granted.
+    #[inline(never)]
+    fn withdraw_other(&mut self, router: u32, slot: u32, granted: u32) {
+        let Second { lanes, output, .. } = self.seconds[slot as usize];
+        if lanes > 0 {
+            let first = u32::from(self.slots[slot as usize].output);
+            let other = if granted == first { output.into() } else { first };
+            let place = self.routers[router as usize];
+            self.withdraw(place, router, other, slot - place.slot);
+        }
     }
 
     /// Grants what can be granted now at a router, and sets a wake-up for what will be. Outputs
@@ -109,7 +164,7 @@ impl Network {
             while bits != 0 {
                 let bit = word * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                match self.may_leave(place.slot + bit, now) {
+                match self.may_leave(place.slot + bit, port, now) {
                     Ok(lane) => return self.grant(router, bit, Way { port, lane }, now),
                     Err(at) => later = later.min(at),
                 }
@@ -121,8 +176,8 @@ impl Network {
     /// The lane by which the head of a queue may leave now: of several that with most credits. Or
     /// when it should be looked at again; credits are an event themselves.
     #[inline]
-    fn may_leave(&mut self, slot: u32, now: Time) -> Result<u32, Time> {
-        let Slot { line, head, lane, lanes, .. } = self.slots[slot as usize];
+    fn may_leave(&mut self, slot: u32, port: u32, now: Time) -> Result<u32, Time> {
+        let Slot { line, head, lane, lanes, output, .. } = self.slots[slot as usize];
         let free = self.slots[line as usize].free;
         if free > now {
             return Err(free);
@@ -136,6 +191,12 @@ impl Network {
             return Err(from);
         }
         let bytes = packet.bytes;
+        let (lane, lanes) = if u32::from(output) == port {
+            (lane, lanes)
+        } else {
+            let second = self.seconds[slot as usize];
+            (second.lane, second.lanes)
+        };
         let lanes = &mut self.lanes[lane as usize..][..usize::from(lanes)];
         let mut best = (0, lanes[0].credits);
         for (number, lane) in (0..).zip(lanes.iter()).skip(1) {
@@ -160,15 +221,9 @@ impl Network {
         let handle = queue.head;
         let next = self.packets[handle].next;
         queue.head = next;
-        let words = u32::from(place.words);
-        let request = place.request + way.port * words;
-        self.requests[(request + bit / 64) as usize] &= !(1 << (bit % 64));
-        let mut asked = false;
-        for word in request..request + words {
-            asked |= self.requests[word as usize] != 0;
-        }
-        if !asked {
-            self.routers[router as usize].asked &= !(1 << way.port);
+        let asked = self.withdraw(place, router, way.port, bit);
+        if !self.seconds.is_empty() {
+            self.withdraw_other(router, slot, way.port);
         }
         let gone = self.leave(router, slot, handle, way, now);
         if next != NONE {

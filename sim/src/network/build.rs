@@ -1,7 +1,9 @@
 //! A network from its topology and parameters.
 use super::lane::Lane;
 use super::source::Source;
-use super::{NO_LANE, Network, NodeQueue, Output, Parameters, Readout, Router, Slot, TO_NODE};
+use super::{
+    NO_LANE, Network, NodeQueue, Output, Parameters, Readout, Router, Second, Slot, TO_NODE,
+};
 use crate::calendar::Calendar;
 use crate::packet::NONE;
 use crate::packet::Packets;
@@ -44,6 +46,8 @@ pub enum BuildError {
 
 /// The longest packet.
 const BYTES_MAX: u32 = 1 << 24;
+/// The least number of packets on their way for which a deadlock is looked for.
+const CROWD_MIN: usize = 1 << 12;
 /// The largest number of virtual channels of a link.
 const CHANNELS_MAX: u16 = 1024;
 
@@ -69,10 +73,12 @@ impl Network {
             due: Vec::new(),
             routers: Vec::with_capacity(topology.ports.len()),
             slots: Vec::new(),
+            seconds: Vec::new(),
             outputs: Vec::new(),
             requests: Vec::new(),
             lanes: Vec::new(),
             sources: Vec::new(),
+            crowd: CROWD_MIN,
             sources_stopped: false,
             made: (0, 0),
             load,
@@ -82,6 +88,9 @@ impl Network {
         };
         network.add_routers(topology);
         network.add_nodes(topology, seed);
+        if network.routes.is_adaptive() {
+            network.seconds = vec![Second::default(); network.slots.len()];
+        }
         network.start();
         Ok(network)
     }

@@ -89,14 +89,15 @@ impl Network {
         if at < self.now {
             return Err(InjectError::Past { at, now: self.now });
         }
-        let place = &self.sources[source as usize];
+        let place = &mut self.sources[source as usize];
+        let via = self.routes.via(source, target, nodes, &mut place.random);
         let router = place.router;
         let per_target = self.parameters.node_queue == NodeQueue::PerTarget;
         let slot = place.slot + if per_target { target } else { 0 };
         let ready = at + self.parameters.injection;
         let tag = Some(tag);
         let packet =
-            Packet { born: at, ready, source, target, bytes, slot, tag, ..Packet::default() };
+            Packet { born: at, ready, source, target, bytes, slot, via, tag, ..Packet::default() };
         self.made = (self.made.0 + 1, self.made.1 + u128::from(bytes));
         let handle = self.packets.add(packet);
         // It may be in its queue before its time: no packet leaves before it is ready.

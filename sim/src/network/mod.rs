@@ -17,6 +17,7 @@
 //! the order in which they are taken.
 mod allocate;
 mod build;
+mod deadlock;
 mod inject;
 mod lane;
 mod run;
@@ -33,6 +34,7 @@ use lane::Lane;
 use source::Source;
 
 pub use build::BuildError;
+pub use deadlock::Waiting;
 pub use inject::{Delivery, InjectError};
 pub use run::Outcome;
 
@@ -109,6 +111,15 @@ struct Slot {
     free: Time,
 }
 
+/// The second output that the head of a queue asks for, where packets may choose.
+#[derive(Clone, Copy, Debug, Default)]
+struct Second {
+    /// The first of its lanes, and how many the head may choose from: 0 if it asks for one output.
+    lane: u32,
+    lanes: u16,
+    output: u16,
+}
+
 /// Stands for no lane.
 const NO_LANE: u32 = u32::MAX;
 
@@ -168,10 +179,14 @@ pub struct Network {
     due: Vec<u32>,
     routers: Vec<Router>,
     slots: Vec<Slot>,
+    /// One for each slot, or none where packets do not choose.
+    seconds: Vec<Second>,
     outputs: Vec<Output>,
     requests: Vec<u64>,
     lanes: Vec<Lane>,
     sources: Vec<Source>,
+    /// The number of packets on their way from which on a deadlock is looked for.
+    crowd: usize,
     /// Nodes make no more packets.
     sources_stopped: bool,
     /// Packets and bytes that nodes have made.

@@ -12,7 +12,8 @@ pub enum Outcome {
     Measured,
     /// More packets were on their way than the limit: the load is more than the network carries.
     Saturated,
-    /// Packets wait for each other in a ring, and no event is left that could end it.
+    /// Packets wait for each other in a ring: see [`Network::ring`]. It is found when no event is
+    /// left, or the packets on their way have doubled since it was looked for.
     Deadlocked,
     /// No packet is left.
     Drained,
@@ -31,8 +32,10 @@ impl Network {
                 return if stuck { Outcome::Deadlocked } else { Outcome::Drained };
             };
             self.turn(now);
-            if self.packets.live() > BACKLOG_MAX {
-                return Outcome::Saturated;
+            if self.packets.live() > self.crowd
+                && let Some(outcome) = self.look_for_ring()
+            {
+                return outcome;
             }
         }
         Outcome::Measured
@@ -50,6 +53,20 @@ impl Network {
             self.allocate(router, now);
         }
         self.due = due;
+    }
+
+    /// Decides whether to give up, when there are many packets.
+    #[cold]
+    fn look_for_ring(&mut self) -> Option<Outcome> {
+        let live = self.packets.live();
+        if self.ring().is_some() {
+            return Some(Outcome::Deadlocked);
+        }
+        if live > BACKLOG_MAX {
+            return Some(Outcome::Saturated);
+        }
+        self.crowd = (2 * live).min(BACKLOG_MAX);
+        None
     }
 
     /// Notes an event. Outputs are granted when all events of its time are known.

@@ -32,6 +32,7 @@ impl Network {
         let source = &mut self.sources[node as usize];
         let target = self.load.pattern.target(node, nodes, &mut source.random);
         let bytes = self.load.sizes.draw(&mut source.random);
+        let via = self.routes.via(node, target, nodes, &mut source.random);
         let router = source.router;
         let ready = now + self.parameters.injection;
         let mut packet = Packet {
@@ -41,6 +42,7 @@ impl Network {
             target,
             bytes,
             slot: source.slot,
+            via,
             ..Packet::default()
         };
         if self.parameters.node_queue == NodeQueue::PerTarget {

@@ -1,6 +1,5 @@
 //! Dimension order, in meshes and in tori.
 use super::Hop;
-use crate::packet::Packet;
 
 #[derive(Debug)]
 pub(crate) struct Cube {
@@ -26,7 +25,8 @@ struct Row {
 }
 
 impl Cube {
-    pub(super) fn new(sides: &[u32], rings: bool, channels: u16) -> Self {
+    /// `datelines` divides the channels of rings by whether the way leads over the end of a row.
+    pub(super) fn new(sides: &[u32], rings: bool, channels: u16, datelines: bool) -> Self {
         let mut cube = Self {
             places: Vec::new(),
             dimensions: [0; 64],
@@ -43,9 +43,13 @@ impl Cube {
             cube.rows.push(Row { shift, side: *side, hops: cube.hops.len() as u32 });
             for at in 0..*side {
                 for to in 0..*side {
-                    let row =
-                        Direction { dimension: dimension.into(), side: *side, rings, channels };
-                    cube.hops.push([row.hop(at, to, true), row.hop(at, to, false)]);
+                    let dimension = dimension.into();
+                    let row = Direction { dimension, side: *side, rings, channels };
+                    let hop = |up| match row.hop(at, to, up) {
+                        hop if datelines => hop,
+                        hop => Hop { first: 0, count: channels, ..hop },
+                    };
+                    cube.hops.push([hop(true), hop(false)]);
                 }
             }
             shift += bits;
@@ -62,19 +66,37 @@ impl Cube {
         cube
     }
 
-    #[inline]
-    pub(super) fn hop(&self, router: u32, packet: &Packet) -> Hop {
-        let (here, there) = (self.places[router as usize], self.places[packet.target as usize]);
+    #[inline(always)]
+    pub(super) fn hop(&self, router: u32, source: u32, target: u32) -> Hop {
+        let (here, there) = (self.places[router as usize], self.places[target as usize]);
         if here == there {
             return self.last;
         }
         let dimension = self.dimensions[(here ^ there).trailing_zeros() as usize];
-        let Row { shift, side, hops } = self.rows[usize::from(dimension)];
+        self.step(usize::from(dimension), [here, there], source ^ target)
+    }
+
+    /// A bit for each dimension in which a router is not at the target's place.
+    pub(super) fn open(&self, router: u32, target: u32) -> u64 {
+        let away = self.places[router as usize] ^ self.places[target as usize];
+        let open = |row: &Row| away >> row.shift & u64::from(row.side.next_power_of_two() - 1) != 0;
+        (0..).zip(&self.rows).fold(0, |all, (bit, row)| all | u64::from(open(row)) << bit)
+    }
+
+    /// The hop of a packet at this router in one dimension.
+    pub(super) fn along(&self, dimension: usize, router: u32, target: u32) -> Hop {
+        let ends = [self.places[router as usize], self.places[target as usize]];
+        self.step(dimension, ends, router ^ target)
+    }
+
+    /// The hop in one dimension. Where both ways are equally long, half of the pairs take each, so
+    /// that the load is even.
+    #[inline(always)]
+    fn step(&self, dimension: usize, [here, there]: [u64; 2], pair: u32) -> Hop {
+        let Row { shift, side, hops } = self.rows[dimension];
         let mask = side.next_power_of_two() - 1;
         let (at, to) = ((here >> shift) as u32 & mask, (there >> shift) as u32 & mask);
-        // Where both ways are equally long, half of the pairs take each, so that the load is even.
-        let even = (packet.source ^ packet.target) & 1;
-        self.hops[(hops + at * side + to) as usize][even as usize]
+        self.hops[(hops + at * side + to) as usize][(pair & 1) as usize]
     }
 }
 

@@ -42,6 +42,12 @@ impl Tree {
         Hop { port: port as u16, first: 0, count: if at_target { 1 } else { self.channels } }
     }
 
+    /// All links up that a packet may take instead of this hop.
+    pub(super) fn choices(&self, hop: Hop) -> core::ops::Range<u16> {
+        let up = self.half as u16..2 * self.half as u16;
+        if self.by_chance && up.contains(&hop.port) { up } else { hop.port..hop.port + 1 }
+    }
+
     /// The link up that a packet takes.
     fn up(&self, level: usize, packet: &Packet) -> u32 {
         if self.by_chance {

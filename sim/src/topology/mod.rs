@@ -3,9 +3,16 @@
 //! A link goes one way. A node injects at an input port of a router and is reached through an
 //! output port, which need not be of the same router.
 mod cube;
+mod dragonfly;
+mod full;
+mod ladder;
+mod named;
 mod star;
 mod tree;
 
+pub use dragonfly::Dragonfly;
+pub(crate) use full::place_beside;
+pub use named::{FileError, FileFault, Named};
 use thiserror::Error;
 
 /// A port of a router.
@@ -56,6 +63,15 @@ pub enum Shape {
         /// Levels of switches.
         levels: u32,
     },
+    /// Every router linked with every other, and `nodes` nodes at each.
+    Full {
+        /// Nodes at each router.
+        nodes: u32,
+    },
+    /// A dragonfly.
+    Dragonfly(Dragonfly),
+    /// No regular one: routes are looked up in a table.
+    Table,
 }
 
 /// A network's shape: routers, links and nodes.
@@ -99,6 +115,20 @@ pub enum TopologyError {
         /// How many there have to be.
         least: u64,
     },
+}
+
+impl Topology {
+    /// The topology that is left when some links, by their places in the list, have failed. Its
+    /// shape is no regular one any more.
+    #[must_use]
+    pub fn without(&self, failed: &[usize]) -> Self {
+        let left = |(place, _): &(usize, &Link)| !failed.contains(place);
+        Self {
+            links: self.links.iter().enumerate().filter(left).map(|(_, link)| *link).collect(),
+            shape: if failed.is_empty() { self.shape.clone() } else { Shape::Table },
+            ..self.clone()
+        }
+    }
 }
 
 /// Checks a number against its bounds.

@@ -258,8 +258,8 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "calendar link packet topology",
             "host machine routing stats work",
             "dart extoll grim network whtra",
-            "forth goal",
-            "evidence",
+            "forth goal report",
+            "evidence scenario",
         ],
     },
     CrateRules {

@@ -235,6 +235,9 @@ impl Network {
     /// A packet leaves a router. The result is when its tail has left.
     #[inline]
     fn leave(&mut self, router: u32, slot: u32, handle: Handle, way: Way, now: Time) -> Time {
+        if self.record.is_some() {
+            self.note_departure(router, way.port, handle, now);
+        }
         let queue = self.slots[slot as usize];
         let packet = &mut self.packets[handle];
         let bytes = packet.bytes;

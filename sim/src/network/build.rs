@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 /// Why there is no such network.
-#[derive(Debug, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 pub enum BuildError {
     /// The policy does not fit.
     #[error(transparent)]
@@ -85,6 +85,7 @@ impl Network {
             tally: Tally::default(),
             now: Time::ZERO,
             deliveries: Vec::new(),
+            record: None,
         };
         network.add_routers(topology);
         network.add_nodes(topology, seed);

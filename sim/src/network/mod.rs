@@ -20,6 +20,7 @@ mod build;
 mod deadlock;
 mod inject;
 mod lane;
+mod record;
 mod run;
 mod source;
 
@@ -36,6 +37,7 @@ use source::Source;
 pub use build::BuildError;
 pub use deadlock::Waiting;
 pub use inject::{Delivery, InjectError};
+pub use record::{Record, Slice};
 pub use run::Outcome;
 
 /// How many packets leave an input port at once.
@@ -197,6 +199,7 @@ pub struct Network {
     now: Time,
     /// Injected packets that have been delivered since the program asked.
     deliveries: Vec<Delivery>,
+    record: Option<Box<Record>>,
 }
 
 /// An event of the network: its kind, its router, and what it is about.

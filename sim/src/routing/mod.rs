@@ -75,7 +75,7 @@ pub enum Policy {
 }
 
 /// Why a policy does not fit.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RoutingError {
     /// It is for another shape.
     #[error("{policy:?} is no way through this topology")]

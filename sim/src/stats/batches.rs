@@ -83,7 +83,7 @@ pub fn across(seeds: u64, run: impl Fn(u64) -> f64) -> (f64, f64) {
 }
 
 /// The 97.5 % quantile of Student's distribution, within 1 % from 3 degrees of freedom on.
-fn student(freedom: usize) -> f64 {
+pub(crate) fn student(freedom: usize) -> f64 {
     match freedom {
         1 => 12.706,
         2 => 4.303,

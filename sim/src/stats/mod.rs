@@ -4,6 +4,7 @@ mod batches;
 use crate::packet::Packet;
 use crate::random::mix;
 use crate::time::Time;
+pub(crate) use batches::student;
 pub use batches::{Batches, Interval, across};
 use hdrhistogram::Histogram;
 
@@ -103,6 +104,11 @@ impl Tally {
     /// The delay that this share of packets did not exceed, within 0.1 %.
     pub fn quantile(&self, share: f64) -> Time {
         Time(self.histogram.value_at_quantile(share))
+    }
+
+    /// All delays, within 0.1 %.
+    pub(crate) fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
     }
 
     /// From the first delivery to the last one.

@@ -93,7 +93,7 @@ pub const ROUTERS_MAX: u64 = 1 << 24;
 pub const PORTS_MAX: u64 = 64;
 
 /// Why there is no such topology.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TopologyError {
     /// It is larger than the simulator's limit.
     #[error("{what} would be {number}, and the limit is {limit}")]

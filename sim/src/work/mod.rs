@@ -85,7 +85,7 @@ pub enum Arrivals {
 }
 
 /// Why a load is impossible.
-#[derive(Debug, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 pub enum LoadError {
     /// The offered load is no share of the link's rate.
     #[error("an offered load of {0}: it has to be above 0 and at most 4 times the rate of a link")]

@@ -1,0 +1,220 @@
+//! Results of scenarios: what each point gave, as values, as JSON and as CSV.
+mod gather;
+mod layout;
+mod table;
+mod trace;
+
+pub(crate) use gather::{Replica, gather};
+pub use trace::Trace;
+
+use crate::stats::Interval;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The results of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The number of this form of results: [`FORMAT`].
+    pub format: u32,
+    /// The scenario's name.
+    pub name: String,
+    /// Its points, in the order of the file's lists.
+    pub points: Vec<Point>,
+    /// Whether all points and replicas have run to their end.
+    pub complete: bool,
+}
+
+/// The number of the form of results.
+pub const FORMAT: u32 = 1;
+
+/// A mean, and how far the true one may be from it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the width of the 95 % confidence interval; infinite if there are too few values,
+    /// which JSON writes as `null`.
+    #[serde(with = "finite")]
+    pub half_width: f64,
+}
+
+/// How a point ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The network carries the load.
+    Stable,
+    /// It does not: packets wait for longer and longer, and the delays depend on how long was
+    /// measured.
+    Unstable,
+    /// Packets wait for each other in a ring.
+    Deadlocked,
+    /// It was stopped before any packet was measured.
+    NotRun,
+}
+
+/// The results of a point: one value for each parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The parameters with several values in the scenario, and theirs here.
+    pub swept: Vec<(String, String)>,
+    /// All parameters that are used, and their values.
+    pub settings: Vec<(String, String)>,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// One sentence for each thing to know about these results.
+    pub notes: Vec<String>,
+    /// Replicas with results.
+    pub replicas: u32,
+    /// Packets measured.
+    pub packets: u64,
+    /// Delay from birth to delivery, in nanoseconds. The interval is that of the replicas' means;
+    /// of one replica alone, that of batches.
+    pub delay_ns: Estimate,
+    /// Shares of packets, and the delay in nanoseconds that they did not exceed.
+    pub percentiles_ns: Vec<(f64, f64)>,
+    /// Delays, from the least to that of all but one in a thousand, in parts of equal width.
+    pub histogram: Vec<Bin>,
+    /// Bytes that nodes made, as a share of their links' rate.
+    pub offered: Estimate,
+    /// Bytes that came to their targets, likewise.
+    pub accepted: Estimate,
+    /// Gigabits in a second that came to each node.
+    pub gigabits: f64,
+    /// Links that packets passed between routers, in the mean.
+    pub hops: f64,
+    /// Where the time of all packets went.
+    pub parts: Parts,
+    /// How busy links were in the first replica.
+    pub links: Links,
+    /// The first replica over time.
+    pub windows: Vec<Window>,
+    /// A number that follows from all deliveries and their times.
+    pub course: u64,
+}
+
+/// The packets with a delay in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bin {
+    /// The least delay, in nanoseconds.
+    pub from_ns: f64,
+    /// The greatest one.
+    pub to_ns: f64,
+    /// The packets.
+    pub packets: u64,
+}
+
+/// The time of all packets by where it went, in picoseconds: the parts sum to the delay exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// In the queue of the source.
+    pub queued_ps: u64,
+    /// For outputs and credits in the network.
+    pub waited_ps: u64,
+    /// On wires and in the pipelines of routers, and the passing of the packet itself.
+    pub moved_ps: u64,
+    /// All of it.
+    pub delay_ps: u64,
+}
+
+/// How busy links are, and where they are on a drawing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Links {
+    /// The busy share of the busiest link.
+    pub most: f64,
+    /// That of all links in the mean.
+    pub mean: f64,
+    /// Where each router is, from 0 to 1 to the right and down. It is empty where there are more
+    /// links than a drawing can show.
+    pub routers: Vec<(f64, f64)>,
+    /// Links between routers; likewise.
+    pub each: Vec<LinkLoad>,
+}
+
+/// How busy a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkLoad {
+    /// The router that it begins at.
+    pub from: u32,
+    /// The router that it ends at.
+    pub to: u32,
+    /// The share of time for which it is busy.
+    pub busy: f64,
+}
+
+/// A part of the measured time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its beginning, in nanoseconds from that of the measurement.
+    pub from_ns: f64,
+    /// Packets on their way, queues of sources included, when it began.
+    pub backlog: u64,
+    /// The busy share of all links between routers, in the mean.
+    pub mean: f64,
+    /// That of the busiest one.
+    pub most: f64,
+}
+
+/// Results that cannot be read or written.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// The text is no JSON of results.
+    #[error("these are no results: {0}")]
+    Json(#[from] serde_json::Error),
+    /// They have another form.
+    #[error("these results have form {0}, and this program reads form {FORMAT}")]
+    Format(u32),
+    /// CSV cannot be written.
+    #[error("could not write CSV: {0}")]
+    Csv(#[from] csv::Error),
+}
+
+impl Results {
+    /// As JSON.
+    ///
+    /// # Errors
+    /// See [`ReportError`].
+    pub fn to_json(&self) -> Result<String, ReportError> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// See [`ReportError`].
+    pub fn from_json(text: &str) -> Result<Self, ReportError> {
+        let results: Self = serde_json::from_str(text)?;
+        if results.format != FORMAT {
+            return Err(ReportError::Format(results.format));
+        }
+        Ok(results)
+    }
+
+    /// Whether a point is one that the network does not carry.
+    pub fn is_unstable(&self) -> bool {
+        let bad = |point: &Point| matches!(point.verdict, Verdict::Unstable | Verdict::Deadlocked);
+        self.points.iter().any(bad)
+    }
+}
+
+impl From<Interval> for Estimate {
+    fn from(Interval { mean, half_width }: Interval) -> Self {
+        Self { mean, half_width }
+    }
+}
+
+/// Numbers that may be infinite.
+mod finite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
+        number.is_finite().then_some(*number).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Scenarios: a file says which network, which load, and how long; lists in it make a sweep.
+//!
+//! An empty file is a scenario, too: [`KEYS`] has the value of each parameter that a file does not
+//! give, with its meaning and its range.
+//!
+//! ```
+//! use ayre_sim::scenario::Scenario;
+//!
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     topology = "torus"
+//!     sides = "4x4"
+//!     rate = "10 GB/s"
+//!     width = "16 B"
+//!     load = [0.1, 0.3]
+//!     packets = 2000
+//!     warmup = 500
+//!     "#,
+//! )?;
+//! let results = scenario.run();
+//! for point in &results.points {
+//!     let delay = point.delay_ns;
+//!     println!("load {}: {:.0} ns +- {:.0}", point.swept[0].1, delay.mean, delay.half_width);
+//! }
+//! # assert_eq!(results.points.len(), 2);
+//! # assert!(results.points[0].delay_ns.mean < results.points[1].delay_ns.mean);
+//! # Ok::<(), ayre_sim::scenario::ScenarioError>(())
+//! ```
+mod file;
+mod plan;
+mod run;
+mod table;
+pub mod units;
+mod value;
+
+pub use file::{FILE_MAX, Place, Problem, ScenarioError};
+pub use plan::Plan;
+pub use run::Watch;
+pub use table::{Default, KEYS, Key};
+pub use value::{Kind, Value, ValueError};
+
+use file::{Given, Setting};
+use plan::Values;
+
+/// Points of a sweep at most.
+pub const POINTS_MAX: u64 = 10_000;
+
+/// A scenario that can be run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The names of the parameters with several values.
+    swept: Vec<&'static str>,
+    points: Vec<Values>,
+}
+
+impl Scenario {
+    /// Reads a scenario, and checks all of its points.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        Self::read("scenario", text, &[] as &[&str])
+    }
+
+    /// Reads a scenario from the text of a file with this name. Arguments `key=value` take the
+    /// place of what the file says.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn read<A: AsRef<str>>(
+        file: &str,
+        text: &str,
+        arguments: &[A],
+    ) -> Result<Self, ScenarioError> {
+        let mut settings = file::read(file, text)?;
+        for argument in arguments {
+            let setting = file::argument(argument.as_ref())?;
+            settings.retain(|other| other.key != setting.key);
+            settings.push(setting);
+        }
+        let points = product(&settings)?;
+        for setting in &settings {
+            let key = &KEYS[setting.key];
+            if !points.iter().any(|values| values.uses(key)) {
+                let needs = key.needs_text();
+                let problem = Problem::Unused { key: key.name, needs };
+                return Err(ScenarioError::new(setting.place.clone(), problem));
+            }
+        }
+        for values in &points {
+            values.check()?;
+        }
+        let swept = settings.iter().filter(|setting| setting.values.len() > 1);
+        Ok(Self { swept: swept.map(|setting| KEYS[setting.key].name).collect(), points })
+    }
+
+    /// The names of the parameters with several values: none, if this is one point.
+    pub fn swept(&self) -> &[&'static str] {
+        &self.swept
+    }
+
+    /// How many points there are.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Whether there is no point, which is never so.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// The network and work of a point.
+    ///
+    /// # Panics
+    /// If there is no such point.
+    pub fn plan(&self, point: usize) -> Plan {
+        self.points[point].plan().expect("it was checked when it was read")
+    }
+}
+
+/// All combinations of the values of the settings. The last list varies fastest.
+fn product(settings: &[Setting]) -> Result<Vec<Values>, ScenarioError> {
+    let mut points: Vec<Vec<Option<Given>>> = vec![vec![None; KEYS.len()]];
+    for setting in settings {
+        let number = points.len() as u64 * setting.values.len() as u64;
+        if number > POINTS_MAX {
+            let problem = Problem::ManyPoints(number);
+            return Err(ScenarioError::new(setting.place.clone(), problem));
+        }
+        let with = |point: &Vec<Option<Given>>, value: &Given| {
+            let mut point = point.clone();
+            point[setting.key] = Some(value.clone());
+            point
+        };
+        points = points
+            .iter()
+            .flat_map(|point| setting.values.iter().map(move |value| with(point, value)))
+            .collect();
+    }
+    Ok(points.iter().map(|given| Values::new(given)).collect())
+}
+
+impl Key {
+    /// The values of other parameters with which this one is used.
+    pub fn needs_text(&self) -> String {
+        let one = |(name, values): &(&str, &[&str])| format!("{name} = {}", values.join(" or "));
+        self.needs.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

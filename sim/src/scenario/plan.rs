@@ -1,0 +1,308 @@
+//! A point of a scenario: one value for each parameter, and what they make together.
+use super::file::{Given, Place, Problem, ScenarioError};
+use super::table::{Default, KEYS, Key, ONE_SWITCH, index};
+use super::units::Rate;
+use super::value::Value;
+use crate::link::LinkTiming;
+use crate::network::{BuildError, Network, NodeQueue, Parameters, Readout, Switching};
+use crate::routing::Policy;
+use crate::time::Time;
+use crate::topology::{Topology, TopologyError};
+use crate::work::{Arrivals, Load, LoadError, Pattern, Sizes};
+
+/// One value for each parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Values(Vec<Given>);
+
+/// A network with its work, ready to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Routers, links and nodes.
+    pub topology: Topology,
+    /// Times and buffers.
+    pub parameters: Parameters,
+    /// The packets that nodes make.
+    pub load: Load,
+    /// Packets of each replica that are delivered before the measurement.
+    pub warmup: u64,
+    /// Packets of each replica that are measured.
+    pub packets: u64,
+    /// Runs with seeds of their own.
+    pub replicas: u32,
+    /// The seed of the first one.
+    pub seed: u64,
+    /// Values that were rounded.
+    pub notes: Vec<String>,
+}
+
+/// Queues of a network at most: each takes about 64 B.
+const QUEUES_MAX: u64 = 1 << 25;
+
+impl Values {
+    /// Completes what is given by the values of the table.
+    pub(super) fn new(given: &[Option<Given>]) -> Self {
+        let topology = given[index("topology")].as_ref().map_or("star", |own| own.value.choice());
+        let value = |(key, own): (&Key, &Option<Given>)| {
+            own.clone().unwrap_or_else(|| {
+                let text = key.default_for(topology).to_owned();
+                let value = key.kind.read(&text).expect("the table's values are allowed");
+                Given { value, text, place: Place::Default }
+            })
+        };
+        Self(KEYS.iter().zip(given).map(value).collect())
+    }
+
+    fn of(&self, name: &str) -> &Given {
+        &self.0[index(name)]
+    }
+
+    /// The text of a parameter's value.
+    pub(super) fn text(&self, name: &str) -> String {
+        self.of(name).text.clone()
+    }
+
+    fn value(&self, name: &str) -> &Value {
+        &self.of(name).value
+    }
+
+    fn choice(&self, name: &str) -> &'static str {
+        self.value(name).choice()
+    }
+
+    fn number(&self, name: &str) -> u32 {
+        u32::try_from(self.value(name).number()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a parameter is used with these values.
+    pub(super) fn uses(&self, key: &Key) -> bool {
+        key.needs.iter().all(|(other, values)| values.contains(&self.choice(other)))
+    }
+
+    /// The names and texts of the parameters that are used.
+    pub(super) fn used(&self) -> Vec<(String, String)> {
+        let all = KEYS.iter().zip(&self.0).filter(|(key, _)| self.uses(key));
+        all.map(|(key, given)| (key.name.to_owned(), given.text.clone())).collect()
+    }
+
+    /// A fault that lies in some parameters: that which somebody gave is named.
+    fn fail(&self, keys: &[&str], problem: impl Into<Problem>) -> ScenarioError {
+        let places = keys.iter().map(|name| &self.of(name).place);
+        let place = places.into_iter().find(|place| **place != Place::Default);
+        let place = place.unwrap_or(&Place::Default).clone();
+        ScenarioError::new(place, problem)
+    }
+
+    /// The network that these values make.
+    pub(super) fn plan(&self) -> Result<Plan, ScenarioError> {
+        let topology = self.topology()?;
+        let (link, notes) = self.link()?;
+        let parameters = self.parameters(&topology, link)?;
+        let load = Load::new(self.pattern(), self.sizes(), self.arrivals(), self.offered(), &link);
+        let load = load.map_err(|error| self.load_error(error))?;
+        Ok(Plan {
+            topology,
+            parameters,
+            load,
+            warmup: self.value("warmup").number(),
+            packets: self.value("packets").number(),
+            replicas: self.number("replicas"),
+            seed: self.value("seed").number(),
+            notes,
+        })
+    }
+
+    /// Checks that the network can be built: a fault is told before any network runs.
+    pub(super) fn check(&self) -> Result<(), ScenarioError> {
+        self.plan()?.network(0).map_err(|error| self.build_error(error))?;
+        Ok(())
+    }
+
+    fn topology(&self) -> Result<Topology, ScenarioError> {
+        let at = |keys: &'static [&'static str]| move |error: TopologyError| self.fail(keys, error);
+        let nodes = self.number("nodes");
+        let sides = self.value("sides").list();
+        match self.choice("topology") {
+            "switch" => Topology::switch(nodes).map_err(at(&["nodes"])),
+            "mesh" => Topology::mesh(sides).map_err(at(&["sides"])),
+            "torus" => Topology::torus(sides).map_err(at(&["sides"])),
+            "hypercube" => {
+                Topology::hypercube(self.number("dimensions")).map_err(at(&["dimensions"]))
+            }
+            "tree" => {
+                let (half, levels) = (self.number("half"), self.number("levels"));
+                Topology::tree(half, levels).map_err(at(&["half", "levels"]))
+            }
+            _ => Topology::star(nodes).map_err(at(&["nodes"])),
+        }
+    }
+
+    /// The links, and a note where their times were rounded.
+    fn link(&self) -> Result<(LinkTiming, Vec<String>), ScenarioError> {
+        let width = self.number("width");
+        let Value::Rate(rate) = *self.value("rate") else {
+            unreachable!("the table's rate is a rate")
+        };
+        let (phit, error) =
+            Rate::phit(rate, width).map_err(|why| self.fail(&["rate"], Problem::Rate(why)))?;
+        if phit > SLOWEST {
+            let why = super::units::UnitError::TooLarge;
+            return Err(self.fail(&["rate"], Problem::Rate(why)));
+        }
+        let note = format!(
+            "a phit of {width} B takes {phit}, which is off the exact time by {:+.4} %",
+            100.0 * error
+        );
+        let notes = if error == 0.0 { vec![] } else { vec![note] };
+        Ok((LinkTiming { phit, width, wire: self.value("wire").time(phit) }, notes))
+    }
+
+    fn parameters(
+        &self,
+        topology: &Topology,
+        link: LinkTiming,
+    ) -> Result<Parameters, ScenarioError> {
+        let time = |name: &str| self.value(name).time(link.phit);
+        let nodes = topology.nodes.len() as u64;
+        let shape = self.choice("topology");
+        let channels =
+            if ONE_SWITCH.contains(&shape) { nodes as u32 } else { self.number("channels") };
+        let per_target = self.choice("node_queue") == "per-target";
+        let at_nodes = if per_target { nodes.saturating_mul(nodes) } else { nodes };
+        let queues = topology.links.len() as u64 * u64::from(channels) + at_nodes;
+        // A router numbers its queues with 16 bits.
+        let limits = [
+            ("the queues of all nodes", queues, QUEUES_MAX),
+            ("the targets of a node", if per_target { nodes } else { 1 }, PER_TARGET_MAX),
+        ];
+        for (what, number, limit) in limits {
+            if number > limit {
+                let keys = ["node_queue", "channels", "sides", "dimensions", "half", "topology"];
+                return Err(self.fail(&keys, Problem::Large { what, number, limit }));
+            }
+        }
+        Ok(Parameters {
+            link,
+            wire_to_node: time("wire_to_node"),
+            pipeline: time("pipeline"),
+            injection: time("injection"),
+            credit: time("credit"),
+            channels: channels as u16,
+            // One switch alone has no buffers.
+            buffer: match shape {
+                "switch" => self.sizes().most().max(1),
+                _ => self.number("buffer"),
+            },
+            readout: match self.choice("readout") {
+                "port" => Readout::Port,
+                _ => Readout::Channel,
+            },
+            node_queue: if per_target { NodeQueue::PerTarget } else { NodeQueue::One },
+            switching: match self.choice("switching") {
+                "store-and-forward" => Switching::StoreAndForward,
+                _ => Switching::CutThrough,
+            },
+            policy: match shape {
+                "star" | "switch" => Policy::Direct,
+                "tree" if self.choice("routing") == "up-by-chance" => Policy::UpByChance,
+                "tree" => Policy::UpByTarget,
+                _ => Policy::DimensionOrder,
+            },
+        })
+    }
+
+    fn offered(&self) -> f64 {
+        self.value("load").share()
+    }
+
+    fn pattern(&self) -> Pattern {
+        let share = self.value("pattern_share").share();
+        match self.choice("pattern") {
+            "others" => Pattern::Others,
+            "transpose" => Pattern::Transpose,
+            "bitcomp" => Pattern::BitComplement,
+            "bitrev" => Pattern::BitReverse,
+            "shuffle" => Pattern::Shuffle,
+            "tornado" => Pattern::Tornado,
+            "neighbor" => Pattern::Neighbor,
+            "hotspot" => Pattern::Hotspot { node: self.number("hotspot_node"), share },
+            "unbalanced" => Pattern::Unbalanced { share },
+            "permutation" => {
+                Pattern::Permutation { targets: self.value("targets").list().to_vec() }
+            }
+            _ => Pattern::Uniform,
+        }
+    }
+
+    fn sizes(&self) -> Sizes {
+        let (size, most) = (self.number("size"), self.number("size_most"));
+        match self.choice("sizes") {
+            "uniform" => Sizes::Uniform(size, most),
+            "bimodal" => {
+                Sizes::Bimodal { short: size, long: most, share: self.value("long_share").share() }
+            }
+            _ => Sizes::Fixed(size),
+        }
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        match self.choice("arrivals") {
+            "bernoulli" => Arrivals::Bernoulli,
+            _ => Arrivals::Poisson,
+        }
+    }
+
+    fn load_error(&self, error: LoadError) -> ScenarioError {
+        let keys: &[&str] = match error {
+            LoadError::Offered(_) => &["load"],
+            LoadError::Sizes { .. } => &["size_most", "size", "sizes"],
+            LoadError::Share(_) => &["pattern_share", "long_share"],
+            LoadError::Pattern { .. } => &["targets", "pattern", "topology"],
+            LoadError::NoNode { .. } => &["hotspot_node", "targets", "pattern"],
+        };
+        self.fail(keys, BuildError::from(error))
+    }
+
+    fn build_error(&self, error: BuildError) -> ScenarioError {
+        let keys: &[&str] = match &error {
+            BuildError::Load(error) => return self.load_error(error.clone()),
+            BuildError::Routing(_) => &["channels", "routing", "topology"],
+            BuildError::SmallBuffer { .. } => &["buffer", "size_most", "size"],
+            BuildError::LongPacket(_) => &["size_most", "size"],
+            BuildError::NoDelay(_) => &["pipeline", "wire", "rate"],
+            BuildError::Channels(_) => &["channels"],
+        };
+        self.fail(keys, error)
+    }
+}
+
+/// The longest time of a phit: a second.
+const SLOWEST: Time = Time(1_000_000_000_000);
+/// Targets with queues of their own at most.
+const PER_TARGET_MAX: u64 = 1024;
+
+impl Plan {
+    /// The network of a replica.
+    ///
+    /// # Errors
+    /// None, if a scenario made the plan: it has built the network before.
+    pub fn network(&self, replica: u32) -> Result<Network, BuildError> {
+        let seed = self.seed + u64::from(replica);
+        Network::new(&self.topology, self.parameters, self.load.clone(), seed)
+    }
+}
+
+impl Key {
+    /// Its value for a topology, where a file does not give it.
+    pub fn default_for(&self, topology: &str) -> &'static str {
+        match self.default {
+            Default::Fixed(text) => text,
+            Default::ByShape(one, several) => {
+                if ONE_SWITCH.contains(&topology) {
+                    one
+                } else {
+                    several
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Runs: all replicas of all points on several threads, each with a seed of its own.
+use super::{Plan, Scenario};
+use crate::network::{Network, Outcome, Record};
+use crate::report::{FORMAT, Point, Replica, Results, Trace, gather};
+use crate::time::Time;
+use std::num::NonZero;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A look at a run from outside. It decides on nothing but the end.
+pub trait Watch: Sync {
+    /// This number of packets more have been delivered, those of the warm-up included.
+    fn advanced(&self, packets: u64) {
+        let _ = packets;
+    }
+
+    /// Whether the run is to end, with the results that there are.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody looks.
+impl Watch for () {}
+
+/// Packets between two looks of a [`Watch`].
+const STEP: u64 = 10_000;
+/// Outputs of a network whose links are recorded at most.
+const RECORDED_MAX: usize = 1 << 18;
+
+/// The replicas that threads take, and the results that they add.
+struct Work {
+    /// The next replica, counted over all points.
+    next: usize,
+    /// The replicas of each point that have run, until all of them have.
+    open: Vec<Vec<Option<Replica>>>,
+    points: Vec<Option<Point>>,
+}
+
+impl Scenario {
+    /// Runs all points on as many threads as the machine has processors.
+    pub fn run(&self) -> Results {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        self.run_watched("scenario", threads, &())
+    }
+
+    /// Runs all points on this many threads, while `watch` looks. The results depend neither on
+    /// the number of threads nor on their speed, unless `watch` ends the run.
+    pub fn run_watched(&self, name: &str, threads: usize, watch: &impl Watch) -> Results {
+        let replicas: Vec<_> = (0..self.len()).map(|point| self.plan(point).replicas).collect();
+        let mut jobs = Vec::new();
+        for (point, replicas) in replicas.iter().enumerate() {
+            jobs.extend((0..*replicas).map(|replica| (point, replica)));
+        }
+        let none = |count: &u32| (0..*count).map(|_| None).collect();
+        let work = Mutex::new(Work {
+            next: 0,
+            open: replicas.iter().map(none).collect(),
+            points: vec![None; self.len()],
+        });
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, jobs.len()) {
+                scope.spawn(|| self.work(&work, &jobs, watch));
+            }
+        });
+        let work = work.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let points: Vec<_> = work.points.into_iter().flatten().collect();
+        let complete = !watch.is_stopped();
+        Results { format: FORMAT, name: name.to_owned(), points, complete }
+    }
+
+    /// Takes replicas until none is left.
+    fn work(&self, work: &Mutex<Work>, jobs: &[(usize, u32)], watch: &impl Watch) {
+        loop {
+            let mut open = lock(work);
+            let Some((point, replica)) = jobs.get(open.next).copied() else { return };
+            open.next += 1;
+            drop(open);
+            let plan = self.plan(point);
+            let ran = run(&plan, replica, watch);
+            let mut open = lock(work);
+            let all = &mut open.open[point];
+            all[replica as usize] = Some(ran);
+            if all.iter().all(Option::is_some) {
+                let replicas: Vec<_> = core::mem::take(all).into_iter().flatten().collect();
+                drop(open);
+                let gathered = self.gather(point, &plan, &replicas);
+                lock(work).points[point] = Some(gathered);
+            }
+        }
+    }
+
+    fn gather(&self, point: usize, plan: &Plan, replicas: &[Replica]) -> Point {
+        let mut gathered = gather(replicas, &plan.topology, &plan.parameters.link);
+        let values = &self.points[point];
+        let swept = self.swept.iter().map(|name| ((*name).to_owned(), values.text(name)));
+        gathered.swept = swept.collect();
+        gathered.settings = values.used();
+        gathered.notes.extend(plan.notes.iter().cloned());
+        gathered
+    }
+
+    /// The packets on links of the first replica of a point, after its warm-up: up to `slices`.
+    ///
+    /// # Panics
+    /// If there is no such point.
+    pub fn trace(&self, point: usize, slices: usize, watch: &impl Watch) -> Trace {
+        let plan = self.plan(point);
+        let mut network = build(&plan, 0);
+        advance(&mut network, plan.warmup, watch);
+        let start = next_time(&mut network);
+        network.record(Record::new(&plan.topology, start, slices));
+        advance(&mut network, plan.packets, watch);
+        let record = network.take_record().expect("it has just been given");
+        Trace::new(plan.topology, start, &record)
+    }
+}
+
+fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
+    work.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The time of the next event.
+fn next_time(network: &mut Network) -> Time {
+    network.next_time().unwrap_or(Time::NEVER)
+}
+
+fn build(plan: &Plan, replica: u32) -> Network {
+    plan.network(replica).expect("it was built when the scenario was read")
+}
+
+/// Runs a replica.
+fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
+    let mut network = build(plan, replica);
+    let mut outcome = advance(&mut network, plan.warmup, watch);
+    network.discard();
+    let (start, made, packets_made) =
+        (next_time(&mut network), network.bytes_made(), network.made());
+    let outputs = plan.topology.ports.iter().map(|ports| usize::from(*ports)).sum::<usize>();
+    if replica == 0 && outputs <= RECORDED_MAX && start != Time::NEVER {
+        network.record(Record::new(&plan.topology, start, 0));
+    }
+    let mut backlog = [network.backlog(); 3];
+    let first_half = plan.packets / 2;
+    for (half, packets) in [(1, first_half), (2, plan.packets - first_half)] {
+        if outcome == Some(Outcome::Measured) {
+            outcome = advance(&mut network, packets, watch);
+        }
+        backlog[half] = network.backlog();
+    }
+    let end = next_time(&mut network);
+    let span = if end == Time::NEVER { network.tally().span() } else { end - start };
+    Replica {
+        outcome,
+        tally: network.tally().clone(),
+        course: network.course(),
+        made: network.bytes_made() - made,
+        span,
+        backlog,
+        packets_made: network.made() - packets_made,
+        record: network.take_record(),
+    }
+}
+
+/// Runs until `packets` more packets have been delivered, in steps. The result is nothing if the
+/// watch has ended it.
+fn advance(network: &mut Network, packets: u64, watch: &impl Watch) -> Option<Outcome> {
+    let mut before = network.tally().delivered();
+    let goal = before + packets;
+    while before < goal {
+        if watch.is_stopped() {
+            return None;
+        }
+        let outcome = network.run(STEP.min(goal - before));
+        let now = network.tally().delivered();
+        watch.advanced(now - before);
+        before = now;
+        if outcome != Outcome::Measured {
+            return Some(outcome);
+        }
+    }
+    Some(Outcome::Measured)
+}

@@ -1,0 +1,180 @@
+//! Scenarios: what is read, what is refused, and that threads decide on nothing.
+use super::*;
+use crate::report::Verdict;
+use proptest::prelude::*;
+
+fn refused(text: &str) -> String {
+    Scenario::read("file.toml", text, &[] as &[&str]).unwrap_err().to_string()
+}
+
+#[test]
+fn the_table_is_sound() {
+    for key in KEYS {
+        for topology in ["star", "torus"] {
+            key.kind.read(key.default_for(topology)).expect(key.name);
+        }
+        for (other, values) in key.needs {
+            let other = KEYS.iter().find(|key| key.name == *other).expect(key.name);
+            for value in *values {
+                other.kind.read(value).expect(key.name);
+            }
+        }
+        assert_eq!(KEYS.iter().filter(|other| other.name == key.name).count(), 1);
+    }
+}
+
+#[test]
+fn an_empty_file_is_a_scenario() {
+    let scenario = Scenario::from_toml("").unwrap();
+    assert_eq!((scenario.len(), scenario.swept().len()), (1, 0));
+    let plan = scenario.plan(0);
+    assert_eq!(plan.topology.nodes.len(), 8);
+    assert_eq!(plan.parameters.link.phit.0, 3_200);
+}
+
+#[test]
+fn lists_make_the_product() {
+    let text = "topology = 'torus'\nload = [0.1, '20 %']\nchannels = [2, 4, 8]";
+    let scenario = Scenario::from_toml(text).unwrap();
+    assert_eq!((scenario.len(), scenario.swept()), (6, &["load", "channels"][..]));
+    let channels: Vec<_> = (0..6).map(|at| scenario.plan(at).parameters.channels).collect();
+    assert_eq!(channels, [2, 4, 8, 2, 4, 8]);
+    let arguments = ["channels=3", "load=[0.1,0.2,0.3]", "wire=4 cycles"];
+    let scenario = Scenario::read("file", text, &arguments).unwrap();
+    assert_eq!((scenario.len(), scenario.swept()), (3, &["load"][..]));
+    assert_eq!(scenario.plan(0).parameters.link.wire.0, 4 * 3_200);
+}
+
+#[test]
+fn faults_are_named_with_their_place() {
+    let faults = [
+        ("load = 0.5\nbufer = '2 KiB'", "2:1: there is no parameter `bufer`; is `buffer` meant?"),
+        ("load = [0.1, 9.0]", "1:14: `load` cannot be `9.0`: it is out of range; allowed: 0.000"),
+        ("wire = 300", "1:8: `wire` cannot be `300`: `` is no unit of time; the units are ps, ns"),
+        ("load = nan", "1:8: `load` cannot be `nan`: there is no number"),
+        ("load = true", "1:8: `load` cannot be boolean"),
+        ("load = []", "1:1: `load` is an empty list"),
+        ("load = ", "1:8: "),
+        (
+            "topology = 'tours'",
+            "1:12: `topology` cannot be `tours`: there is no such choice; `torus`",
+        ),
+        ("half = 4", "1:1: `half` is not used here: it belongs to topology = tree"),
+        ("buffer = '1 B'", "1:10: a buffer of 1 B has no room for a packet of 512 B"),
+        ("topology = 'torus'\nsides = '1x8'", "2:9: the number of routers in a dimension is 1"),
+        (
+            "topology = 'torus'\nsides = '1024x1024x1024x1024'",
+            "2:9: the number of routers would be 1099511627776",
+        ),
+        ("topology = 'torus'\nchannels = 1", "2:12: DimensionOrder needs at least 2"),
+        ("topology = 'torus'\nsides = '3x3'\npattern = 'transpose'", "3:11: transpose is made for"),
+        ("pattern = 'hotspot'\nhotspot_node = 8", "2:16: there is no node 8"),
+        ("sizes = 'uniform'\nsize = '1 KiB'", "2:8: packets of 1024 B to 512 B"),
+        ("rate = '100 Tb/s'", "1:8: a phit of 1 B would take less than 1 ps"),
+        ("rate = '0 b/s'", "1:8: "),
+        (
+            "topology = 'torus'\nsides = '64x64'\nnode_queue = 'per-target'",
+            "3:14: the targets of a node would be 4096, and the limit is 1024",
+        ),
+        (
+            "seed = [1,2,3,4,5,6,7,8,9,10]\nload = [1,1,1,1,1,1,1,1,1,1]\npackets = \
+          [1,1,1,1,1,1,1,1,1,1]\nwarmup = [1,1,1,1,1,1,1,1,1,1]\nreplicas = [1,1]",
+            "5:1: the lists make 20000 points",
+        ),
+    ];
+    for (text, expected) in faults {
+        let said = refused(text);
+        assert!(said.starts_with(&format!("file.toml:{expected}")), "{said}\nnot {expected}");
+    }
+    let said = Scenario::read("file", "", &["load"]).unwrap_err().to_string();
+    assert_eq!(said, "argument `load`: an argument has the form key=value");
+    let said = Scenario::read("file", "", &["size=4 KiB"]).unwrap_err().to_string();
+    assert!(said.starts_with("argument `size=4 KiB`: a buffer of 2048 B"), "{said}");
+}
+
+#[test]
+fn threads_decide_on_nothing() {
+    let text = "load = [0.3, 0.6]\npackets = 3000\nwarmup = 500\nreplicas = 3";
+    let scenario = Scenario::from_toml(text).unwrap();
+    let one = scenario.run_watched("", 1, &());
+    assert_eq!(one, scenario.run_watched("", 5, &()));
+    // A replica is the run with its seed.
+    let text = "load = [0.3, 0.6]\npackets = 3000\nwarmup = 500\nreplicas = 1\nseed = 2";
+    let other = Scenario::from_toml(text).unwrap().run();
+    assert_ne!(one.points[0].course, other.points[0].course);
+    assert_eq!(other.points[0].replicas, 1);
+}
+
+#[test]
+fn confidence_covers_the_theory() {
+    // M/D/1: one node sends to itself through its own interface.
+    let text = "nodes = 2\npattern = 'permutation'\ntargets = '0,1'\nload = 0.7\nwire = '0 ns'\n\
+                wire_to_node = '0 ns'\npipeline = '1 ps'\ncredit = '0 ns'\npackets = 60000\n\
+                replicas = 8\nbuffer = '4 KiB'";
+    let point = &Scenario::from_toml(text).unwrap().run().points[0];
+    let unit = 512.0 * 3.2;
+    let expected = unit * (1.0 + 0.7 / (2.0 * 0.3));
+    let off = (point.delay_ns.mean - expected).abs();
+    assert!(off < 2.0 * point.delay_ns.half_width, "{:?} {expected}", point.delay_ns);
+    assert!(point.delay_ns.half_width < 0.05 * expected, "{:?}", point.delay_ns);
+    assert_eq!(point.verdict, Verdict::Stable);
+}
+
+#[test]
+fn too_much_load_is_a_result() {
+    let text = "topology = 'switch'\nnode_queue = 'one'\nreadout = 'port'\nsize = '1 B'\n\
+                arrivals = 'bernoulli'\nload = [0.55, 0.8]\npackets = 50000\nwarmup = 20000";
+    let results = Scenario::from_toml(text).unwrap().run();
+    let verdicts: Vec<_> = results.points.iter().map(|point| point.verdict.clone()).collect();
+    assert_eq!(verdicts, [Verdict::Stable, Verdict::Unstable]);
+    assert!(results.is_unstable());
+    // Karol, Hluchyj and Morgan 1987: one queue at each of 8 inputs carries 0.6184.
+    let carried = results.points[1].accepted.mean;
+    assert!((carried / 0.6184 - 1.0).abs() < 0.015, "{carried}");
+}
+
+struct StopAt(std::sync::Mutex<u64>);
+
+impl Watch for StopAt {
+    fn advanced(&self, packets: u64) {
+        let mut left = self.0.lock().unwrap();
+        *left = left.saturating_sub(packets);
+    }
+    fn is_stopped(&self) -> bool {
+        *self.0.lock().unwrap() == 0
+    }
+}
+
+#[test]
+fn a_stopped_run_gives_what_there_is() {
+    let text = "load = [0.3, 0.6]\npackets = 40000\nwarmup = 0\nreplicas = 1";
+    let scenario = Scenario::from_toml(text).unwrap();
+    let results = scenario.run_watched("", 1, &StopAt(60_000.into()));
+    assert!(!results.complete);
+    let packets: Vec<_> = results.points.iter().map(|point| point.packets).collect();
+    assert!((40_000..40_100).contains(&packets[0]), "{packets:?}");
+    assert!((20_000..20_100).contains(&packets[1]), "{packets:?}");
+    let results = scenario.run_watched("", 2, &StopAt(0.into()));
+    assert!(results.points.iter().all(|point| point.verdict == Verdict::NotRun));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in ".{0,200}", argument in ".{0,60}") {
+        let _ = Scenario::read("file", &text, &[argument]);
+    }
+
+    /// Values of all kinds for a parameter of each kind.
+    #[test]
+    fn no_value_makes_the_reader_panic(
+        key in 0..KEYS.len(),
+        value in "[-0-9.eE_xX %a-zA-Z/,\\[\\]'\"]{0,24}",
+    ) {
+        let name = KEYS[key].name;
+        let _ = Scenario::read("file", &format!("{name} = {value}"), &[] as &[&str]);
+        // Nothing large is built: a number that is allowed may be.
+        if !["sides", "dimensions", "half", "levels"].contains(&name) {
+            let _ = Scenario::read("file", "", &[format!("{name}={value}")]);
+        }
+    }
+}

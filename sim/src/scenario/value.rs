@@ -1,0 +1,211 @@
+//! Values of parameters: what is allowed, and what a text says.
+use super::units::{self, Rate, Span, UnitError};
+use crate::time::Time;
+use std::fmt;
+use thiserror::Error;
+
+/// The values that a parameter may have.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// One of these names, each with its meaning.
+    Choice(&'static [(&'static str, &'static str)]),
+    /// A whole number.
+    Count {
+        /// The least one.
+        least: u64,
+        /// The greatest one.
+        most: u64,
+    },
+    /// A length in bytes.
+    Bytes {
+        /// The least one.
+        least: u64,
+        /// The greatest one.
+        most: u64,
+    },
+    /// A span of time up to a second, or a number of cycles.
+    Time,
+    /// The rate of a link.
+    Rate,
+    /// A share: a number or a percentage from `least` to `most`.
+    Share {
+        /// The least one.
+        least: f64,
+        /// The greatest one.
+        most: f64,
+    },
+    /// Numbers of routers, joined by `x`.
+    Sides,
+    /// Numbers of nodes, joined by commas.
+    Nodes,
+}
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// The name of a choice.
+    Choice(&'static str),
+    /// A number, or a length in bytes.
+    Number(u64),
+    /// A span of time.
+    Time(Span),
+    /// A rate.
+    Rate(Rate),
+    /// A share.
+    Share(f64),
+    /// Several numbers.
+    List(Vec<u32>),
+}
+
+/// Why a text is no value of a parameter.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ValueError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unit(#[from] UnitError),
+    /// It is no choice.
+    #[error("there is no such choice{}", near(.0))]
+    NoChoice(Option<&'static str>),
+    /// It is no whole number.
+    #[error("it is no whole number")]
+    NoNumber,
+    /// It is too small or too large.
+    #[error("it is out of range")]
+    Range,
+}
+
+fn near(nearest: &Option<&'static str>) -> String {
+    nearest.map(|name| format!("; `{name}` is near")).unwrap_or_default()
+}
+
+/// Numbers in a list at most.
+const LIST_MAX: usize = 1 << 16;
+/// Picoseconds in a second.
+const SECOND: u64 = 1_000_000_000_000;
+/// Cycles at most.
+const CYCLES_MAX: u64 = 1_000_000;
+
+impl Kind {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// See [`ValueError`].
+    pub fn read(&self, text: &str) -> Result<Value, ValueError> {
+        let text = text.trim();
+        match *self {
+            Self::Choice(choices) => {
+                let names = || choices.iter().map(|(name, _)| *name);
+                let found = names().find(|name| *name == text);
+                found.map(Value::Choice).ok_or_else(|| ValueError::NoChoice(nearest(text, names())))
+            }
+            Self::Count { least, most } => {
+                let number = text.parse().map_err(|_| ValueError::NoNumber)?;
+                Ok(Value::Number(within(number, least, most)?))
+            }
+            Self::Bytes { least, most } => {
+                Ok(Value::Number(within(units::bytes(text)?, least, most)?))
+            }
+            Self::Time => {
+                let span = units::span(text)?;
+                match span {
+                    Span::Picos(picos) => within(picos, 0, SECOND)?,
+                    Span::Cycles(cycles) => within(cycles, 0, CYCLES_MAX)?,
+                };
+                Ok(Value::Time(span))
+            }
+            Self::Rate => Ok(Value::Rate(units::rate(text)?)),
+            Self::Share { least, most } => {
+                let share = units::share(text)?;
+                if (least..=most).contains(&share) {
+                    Ok(Value::Share(share))
+                } else {
+                    Err(ValueError::Range)
+                }
+            }
+            Self::Sides => numbers(text, 'x'),
+            Self::Nodes => numbers(text, ','),
+        }
+    }
+}
+
+fn within(number: u64, least: u64, most: u64) -> Result<u64, ValueError> {
+    if (least..=most).contains(&number) { Ok(number) } else { Err(ValueError::Range) }
+}
+
+fn numbers(text: &str, between: char) -> Result<Value, ValueError> {
+    let parts: Vec<_> = text.split(between).take(LIST_MAX + 1).collect();
+    if parts.len() > LIST_MAX {
+        return Err(ValueError::Range);
+    }
+    let numbers = parts.iter().map(|part| part.trim().parse());
+    let numbers = numbers.collect::<Result<_, _>>().map_err(|_| ValueError::NoNumber)?;
+    Ok(Value::List(numbers))
+}
+
+/// The name that is most like `text`, if one is like it at all.
+pub(super) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // A longer text is like nothing here.
+    let text: String = text.chars().take(64).collect();
+    names
+        .map(|name| (strsim::damerau_levenshtein(&text, name), name))
+        .filter(|(distance, name)| *distance <= name.len().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Tells the range.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Choice(choices) => {
+                let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+                f.write_str(&names.join(", "))
+            }
+            Self::Count { least, most } => write!(f, "{least} to {most}"),
+            Self::Bytes { least, most } => write!(f, "{} to {}", size(least), size(most)),
+            Self::Time => write!(f, "0 ps to 1 s, or up to {CYCLES_MAX} cycles"),
+            Self::Rate => f.write_str("a rate such as 2.5 Gb/s, or a frequency of phits"),
+            Self::Share { least, most } => write!(f, "{least} to {most}, or a percentage"),
+            Self::Sides => f.write_str("numbers of routers such as 8x8"),
+            Self::Nodes => f.write_str("numbers of nodes such as 1,0,3,2"),
+        }
+    }
+}
+
+/// Bytes in the largest unit that they are a whole number of.
+fn size(bytes: u64) -> String {
+    match bytes.trailing_zeros() {
+        _ if bytes == 0 => "0 B".to_owned(),
+        30.. => format!("{} GiB", bytes >> 30),
+        20..30 => format!("{} MiB", bytes >> 20),
+        10..20 => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+impl Value {
+    /// A number; zero for any other value.
+    pub(super) fn number(&self) -> u64 {
+        if let Self::Number(number) = self { *number } else { 0 }
+    }
+
+    /// A share; zero for any other value.
+    pub(super) fn share(&self) -> f64 {
+        if let Self::Share(share) = self { *share } else { 0.0 }
+    }
+
+    /// The name of a choice; empty for any other value.
+    pub(super) fn choice(&self) -> &'static str {
+        if let Self::Choice(name) = self { name } else { "" }
+    }
+
+    /// A list; empty for any other value.
+    pub(super) fn list(&self) -> &[u32] {
+        if let Self::List(list) = self { list } else { &[] }
+    }
+
+    /// A span of time, where a cycle takes this time; zero for any other value.
+    pub(super) fn time(&self, cycle: Time) -> Time {
+        if let Self::Time(span) = self { span.time(cycle) } else { Time::ZERO }
+    }
+}

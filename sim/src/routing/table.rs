@@ -44,7 +44,7 @@ impl Table {
 
     /// Whether there is a way.
     pub(super) fn reaches(&self, router: u32, target: u32) -> bool {
-        self.hop(router, target).port != NO_PORT.into()
+        self.hop(router, target).port != u16::from(NO_PORT)
     }
 
     fn new(topology: &Topology, channels: u16) -> Self {

@@ -5,6 +5,6 @@ mod draw;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = std::env::args().nth(1).ok_or("the seed is missing")?.parse()?;
-    print!("{}", draw::schedule(seed)?);
+    print!("{}", draw::schedule(seed, false)?);
     Ok(())
 }

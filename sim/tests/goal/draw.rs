@@ -7,9 +7,12 @@ use std::fmt::Write;
 
 /// A schedule that follows from the seed. Its first line is a comment with parameters for the
 /// model, as in `// L=2500 o=1500 g=1000 G=6 O=0 S=100`.
-pub(crate) fn schedule(seed: u64) -> Result<String, std::fmt::Error> {
-    let mut draw = Draw { random: Random::new(seed, 0), ranks: Vec::new(), cpus: 1, nics: 1 };
-    draw.schedule()
+///
+/// With `own_tags` each message has a tag of its own. Of messages with one tag, the order in which
+/// receives are posted decides which one takes which message, and so whether the schedule ends.
+pub(crate) fn schedule(seed: u64, own_tags: bool) -> Result<String, std::fmt::Error> {
+    let random = Random::new(seed, 0);
+    Draw { random, ranks: Vec::new(), cpus: 1, nics: 1, own_tags }.schedule()
 }
 
 struct Draw {
@@ -18,6 +21,7 @@ struct Draw {
     ranks: Vec<(String, u32)>,
     cpus: u32,
     nics: u32,
+    own_tags: bool,
 }
 
 impl Draw {
@@ -49,7 +53,7 @@ impl Draw {
             let (source, target) = (self.random.below(ranks), self.random.below(ranks));
             let is_long = long && self.random.below(3) == 0;
             let bytes = 1 + self.random.below(eager) + if is_long { eager } else { 0 };
-            let tag = if is_long { 1_000 + step } else { self.random.below(3) };
+            let tag = if is_long || self.own_tags { 1_000 + step } else { self.random.below(3) };
             self.add(source, &format!("send {bytes}b to {target} tag {tag}"), true)?;
             let (mut from, mut with) = (source.to_string(), tag.to_string());
             // A receive of any message may leave one that nobody receives: all of a rank are so.

@@ -37,7 +37,7 @@ proptest! {
     /// interfaces, wildcards and rendezvous.
     #[test]
     fn ranks_finish_when_the_reference_says(seed: u64) {
-        let text = draw::schedule(seed).unwrap();
+        let text = draw::schedule(seed, false).unwrap();
         let model = model_of(&text);
         let ours = run(&read(&text), &model, true);
         match reference::run(&text, &model) {
@@ -54,7 +54,7 @@ proptest! {
     /// With one CPU, whatever runs before an operation has ended when that begins.
     #[test]
     fn one_cpu_needs_no_rule_for_the_start(seed: u64) {
-        let text = draw::schedule(seed).unwrap();
+        let text = draw::schedule(seed, false).unwrap();
         prop_assume!(!text.contains("cpu 1") && !text.contains("cpu 2"));
         let mut model = model_of(&text);
         let schedule = read(&text);
@@ -67,7 +67,7 @@ proptest! {
     /// long message, however, can be all that its sender waited for.
     #[test]
     fn the_critical_path_leads_from_the_beginning_to_the_end(seed: u64) {
-        let text = draw::schedule(seed).unwrap();
+        let text = draw::schedule(seed, false).unwrap();
         let mut model = model_of(&text);
         model.hosts.start = Start::WhenEnded;
         model.hosts.eager = u64::MAX;

@@ -6,7 +6,7 @@
 #
 # usage: [COUNT=500] [WORK=/tmp/goal] bench/goal.sh FOLDER
 set -eu
-sources=$(cd "$1/src" && pwd)
+sources=$(cd "${1:?usage: bench/goal.sh FOLDER, where LogGOPSim was unpacked}/src" && pwd)
 cd "$(dirname "$0")/.."
 work=${WORK:-/tmp/goal}
 mkdir -p "$work"

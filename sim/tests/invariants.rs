@@ -1,6 +1,6 @@
 //! Properties that every network has, for all parameters.
 use ayre_sim::link::LinkTiming;
-use ayre_sim::network::{Network, NodeQueue, Outcome, Parameters, Readout, Switching};
+use ayre_sim::network::{BuildError, Network, NodeQueue, Outcome, Parameters, Readout, Switching};
 use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
 use ayre_sim::topology::{Dragonfly, Topology};
@@ -145,4 +145,27 @@ proptest! {
         let other = Case { seed: case.seed ^ 1, ..case };
         prop_assert_ne!(first, course(&other));
     }
+}
+
+#[test]
+fn a_router_with_too_many_queues_is_refused() {
+    let link = LinkTiming { phit: Time(1), width: 1, wire: Time(1) };
+    let parameters = Parameters {
+        link,
+        wire_to_node: Time(0),
+        pipeline: Time(0),
+        injection: Time(0),
+        credit: Time(0),
+        channels: 1024,
+        buffer: 8,
+        readout: Readout::Port,
+        node_queue: NodeQueue::PerTarget,
+        switching: Switching::CutThrough,
+        policy: Policy::Minimal,
+    };
+    let large = Topology::full(32, 33).unwrap();
+    let load = Load::new(Pattern::Uniform, Sizes::Fixed(1), Arrivals::Poisson, 0.1, &link).unwrap();
+    let refused = Network::new(&large, parameters, load, 1);
+    let queues = 31 * 1024 + 33 * 32 * 33;
+    assert_eq!(refused.map(|_| ()), Err(BuildError::Queues { router: 0, queues }));
 }

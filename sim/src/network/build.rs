@@ -42,6 +42,17 @@ pub enum BuildError {
     /// A number of channels that no router has.
     #[error("{0} virtual channels: there have to be 1 to 1024")]
     Channels(u16),
+    /// A router would have too many queues.
+    #[error(
+        "router {router} would have {queues} queues, and the limit is {QUEUES_MAX}: take fewer \
+         virtual channels, or one queue for each node"
+    )]
+    Queues {
+        /// The router.
+        router: u32,
+        /// The queues that it would have.
+        queues: u64,
+    },
 }
 
 /// The longest packet.
@@ -50,6 +61,8 @@ const BYTES_MAX: u32 = 1 << 24;
 const CROWD_MIN: usize = 1 << 12;
 /// The largest number of virtual channels of a link.
 const CHANNELS_MAX: u16 = 1024;
+/// The largest number of queues at the input ports of a router.
+const QUEUES_MAX: u64 = u16::MAX as u64;
 
 impl Network {
     /// A network without packets, whose nodes make them by `load`; all chance follows from `seed`.
@@ -87,6 +100,7 @@ impl Network {
             deliveries: Vec::new(),
             record: None,
         };
+        check_queues(topology, &parameters)?;
         network.add_routers(topology);
         network.add_nodes(topology, seed);
         if network.routes.is_adaptive() {
@@ -191,6 +205,27 @@ impl Network {
         let first = self.routers[port.router as usize].output;
         &mut self.outputs[(first + u32::from(port.port)) as usize]
     }
+}
+
+/// Checks the number of queues of each router. A link that comes in has one for each channel. A
+/// port without a link has one, or one for each target.
+fn check_queues(topology: &Topology, parameters: &Parameters) -> Result<(), BuildError> {
+    let mut linked = vec![0_u64; topology.ports.len()];
+    for link in &topology.links {
+        linked[link.to.router as usize] += 1;
+    }
+    let of_node = match parameters.node_queue {
+        NodeQueue::PerTarget => topology.nodes.len() as u64,
+        NodeQueue::One => 1,
+    };
+    for (router, (ports, linked)) in (0..).zip(topology.ports.iter().zip(linked)) {
+        let free = u64::from(*ports).saturating_sub(linked);
+        let queues = linked * u64::from(parameters.channels) + free * of_node;
+        if queues > QUEUES_MAX {
+            return Err(BuildError::Queues { router, queues });
+        }
+    }
+    Ok(())
 }
 
 /// Checks what does not depend on the topology.

@@ -269,7 +269,7 @@ impl Values {
             BuildError::SmallBuffer { .. } => &["buffer", "size_most", "size"],
             BuildError::LongPacket(_) => &["size_most", "size"],
             BuildError::NoDelay(_) => &["pipeline", "wire", "rate"],
-            BuildError::Channels(_) => &["channels"],
+            BuildError::Channels(_) | BuildError::Queues { .. } => &["channels"],
         };
         self.fail(keys, error)
     }

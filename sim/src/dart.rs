@@ -93,25 +93,3 @@ pub fn all_work() -> impl Iterator<Item = Work> {
         })
     })
 }
-
-/// The messages of an append to a queue that several senders share (section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
-    /// The sender asks for a place in the queue.
-    Reserve,
-    /// The answer with the place.
-    Place,
-    /// The data, into that place.
-    Write,
-    /// The data; the place is in a register of the target, which is advanced.
-    Append,
-}
-
-/// The messages of an append where the sender names the address, and where the target does.
-pub fn append(target_addresses: bool) -> &'static [Message] {
-    if target_addresses {
-        &[Message::Append]
-    } else {
-        &[Message::Reserve, Message::Place, Message::Write]
-    }
-}

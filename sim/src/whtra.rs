@@ -7,8 +7,8 @@ pub struct Centre {
     pub blades: u32,
     /// Gigabytes of a blade, and of a memory module.
     pub memory: (u32, u32),
-    /// The price of a module in dollars, and its power in watts.
-    pub module: (f64, f64),
+    /// The price of a module in dollars.
+    pub module: f64,
     /// The price of an accelerator, and its power when idle.
     pub accelerator: (f64, f64),
 }
@@ -16,13 +16,11 @@ pub struct Centre {
 impl Centre {
     /// The paper's example.
     pub const EXAMPLE: Self =
-        Self { blades: 625, memory: (64, 8), module: (300.0, 3.4), accelerator: (350.0, 30.0) };
+        Self { blades: 625, memory: (64, 8), module: 300.0, accelerator: (350.0, 30.0) };
 
-    /// Dollars and watts saved where blades keep this share of their memory.
-    pub fn memory_saved(&self, kept: f64) -> (f64, f64) {
-        let modules = f64::from(self.memory.0 / self.memory.1) * (1.0 - kept);
-        let all = modules * f64::from(self.blades);
-        (all * self.module.0, all * self.module.1)
+    /// Modules saved where blades keep this share of their memory.
+    pub fn modules_saved(&self, kept: f64) -> f64 {
+        f64::from(self.memory.0 / self.memory.1) * (1.0 - kept) * f64::from(self.blades)
     }
 
     /// Dollars and watts saved, and the share, where accelerators are pooled: from `before` to

@@ -8,8 +8,6 @@ pub const HIT: u64 = 9;
 pub const TO_READ: u64 = 11;
 /// Cycles from the table's entry to the response (table 5-8).
 pub const FROM_READ: u64 = 9;
-/// Cycles of an invalidation: to the units, and back to the one who asked (table 5-8).
-pub const FLUSH: (u64, u64) = (4, 3);
 /// A packet passes the channel of translations every second cycle (section 5.2.9).
 pub const CYCLES_PER_PACKET: u64 = 2;
 

@@ -33,16 +33,3 @@ pub fn cycles(payload: u32, with_descriptor: bool) -> u32 {
 pub fn efficiency(payload: u32, with_descriptor: bool) -> f64 {
     f64::from(payload) / f64::from(cycles(payload, with_descriptor) * PHIT)
 }
-
-/// Bits of a routing string.
-const STRING_BITS: u32 = 64;
-/// Bits of the counter of one run of a route.
-const COUNTER_BITS: u32 = 6;
-/// A route has a run for each of three dimensions on each of two virtual channels.
-const RUNS: u32 = 3 * 2;
-const _: () = assert!(RUNS * COUNTER_BITS <= STRING_BITS);
-
-/// The nodes of the largest torus of three dimensions whose routes fit a routing string.
-pub fn torus_nodes() -> u64 {
-    (1_u64 << COUNTER_BITS).pow(3)
-}

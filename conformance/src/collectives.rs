@@ -201,7 +201,7 @@ pub fn every_schedule_agrees_with_the_oracle<F: Messengers>(fabric: F) {
     agree_with_the_oracle(fabric, PORTS, 4, cases(40));
 }
 
-/// The same of many more processes than there are processors.
+/// Many more processes than there are processors take part.
 // spec: COLL-1, COLL-5, COLL-6, COLL-7
 pub fn large_groups_agree_with_the_oracle<F: Messengers>(fabric: F, ports: u16) {
     agree_with_the_oracle(fabric, ports, 3, 15);

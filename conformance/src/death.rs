@@ -38,7 +38,7 @@ pub fn operations_executed_before_a_death_do_not_fault<F: Fabric>(fabric: F) {
     assert_eq!(world.initiator().flush(target), Ok(()));
 }
 
-/// The same of a call that waits for its answer, while its target goes at once.
+/// A call that waits for its answer ends, while its target goes at once.
 // spec: LIFE-11, GET-2, ATOM-5
 pub fn the_last_answer_is_returned<F: Fabric>(fabric: F) {
     for _ in 0..40 {

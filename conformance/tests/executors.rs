@@ -29,7 +29,7 @@ suite! {
     posted, waited, depots, library, ports, shared_depots, polled, messengers, mediated, inline
 }
 suite! {
-    /// The same, with a trace of what devices are given: an executor around another one.
+    /// An executor around another one, with a trace of what devices are given.
     recorded: ayre_conformance::Executor::Recorded;
     posted, waited, library, ports, mediated, inline
 }

@@ -320,7 +320,7 @@ fn unexpected(others: u64, count: u64) {
     assert_eq!(u64::from(matcher.message_count()), others);
 }
 
-/// The same as `expected` where receives of four masks wait.
+/// A message that is expected, where receives of four masks wait.
 fn masks(count: u64) {
     let mut matcher = matcher(1000, 0);
     for (source, ignore) in [(None, 1 << 63), (Some(1), 255 | 1 << 63), (None, 255 | 1 << 63)] {
@@ -340,7 +340,7 @@ fn endpoints() -> (RawEndpoint, RawEndpoint, RemoteId) {
     introduced(&EndpointOptions::new().spin(Spin::SHARED).local())
 }
 
-/// The same, of two that are opened so.
+/// Two endpoints that are opened with these options.
 fn introduced(options: &EndpointOptions) -> (RawEndpoint, RawEndpoint, RemoteId) {
     let [mut near, mut far] = [0, 1].map(|_| RawEndpoint::open_with(options).expect("an endpoint"));
     let to = near.remote(&far.address()).expect("an endpoint of this host");

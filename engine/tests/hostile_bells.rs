@@ -35,7 +35,7 @@ enum Misuse {
     Hoard,
     /// Leaves no room in it, with kicks.
     Kick,
-    /// The same with offers, which nobody accepts, or more of them than anybody keeps.
+    /// Leaves no room in it, with offers that nobody accepts, or with more than anybody keeps.
     Offer,
 }
 

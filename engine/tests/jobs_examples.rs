@@ -24,7 +24,7 @@ fn run(family: &Family, name: &str, size: usize, way: (&str, usize)) -> String {
     run_apart(family, (name, &[]), size, way)
 }
 
-/// The same with what the ranks but the first are started by.
+/// Runs an example whose ranks but the first are started by this command.
 fn run_apart(
     family: &Family,
     (name, others): (&str, &[&str]),

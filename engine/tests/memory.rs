@@ -216,7 +216,7 @@ fn an_idle_mediated_peer_costs_little() {
 const GUESTS: [u64; 2] = [100, 1000];
 /// Bytes of the heap that tables may have grown by.
 const SLACK: u64 = 64 << 10;
-/// The same of an endpoint, which knows the last 1024 until it has to make room.
+/// Bytes by which an endpoint may have grown: it knows the last 1024 until it has to make room.
 const REMOTES: u64 = 1 << 20;
 
 /// Resources of a process that may belong to a peer.

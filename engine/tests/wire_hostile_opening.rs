@@ -172,7 +172,7 @@ fn changed_opens(open: &[u8]) -> Vec<Vec<u8>> {
     headers.into_iter().map(frame).collect()
 }
 
-/// The same, to the port that is asked: for the link that is half-open there.
+/// Forged confirmations to the port that is asked: for the link that is half-open there.
 fn confirmations(accept: &[u8], recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let said = Header::parse(accept, crc32c).expect("an accept");
     let empty = Digest { len: 0, crc: 0 };

@@ -333,7 +333,7 @@ fn traffic(family: &Family, setting: &Setting, watch: impl FnOnce(&Hosts, &[Proc
     }
 }
 
-/// The same on these hosts.
+/// Starts both on these hosts and has them do all that they are told to.
 fn traffic_on(
     hosts: &Hosts,
     family: &Family,

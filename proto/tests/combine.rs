@@ -48,7 +48,7 @@ macro_rules! plain {
     }};
 }
 
-/// The same with bits, which integers have.
+/// The value after an operation, bitwise ones included, which integers have.
 macro_rules! integer {
     ($int:ident, $op:ident, $bytes:expr) => {{
         let [old, new, compare] = $bytes.map(|it| $int::from_le_bytes(it.try_into().unwrap()));

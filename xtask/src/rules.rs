@@ -159,6 +159,12 @@ pub(crate) const SENTENCE_WORDS: usize = 30;
 pub(crate) const OPENINGS: &[&str] =
     &["Else", "Who", "Whoever", "Whom", "Whose", "What", "Whatever", "Such"];
 
+/// Words behind "The same" at the beginning of a sentence that leaves out its noun.
+pub(crate) const ELLIPSES: &[&str] = &[
+    "a", "and", "as", "at", "but", "by", "for", "if", "in", "of", "on", "over", "that", "when",
+    "where", "while", "with",
+];
+
 /// Words and phrases that texts have no use for, in small letters, and what stands there instead.
 pub(crate) const RETIRED_PHRASES: &[(&str, &str)] = &[
     ("as above", "the thing itself"),

@@ -82,7 +82,7 @@ impl<'a> Runner<'a> {
         beside(case, limit, size, (&self.side, self.plan))
     }
 
-    /// The same with a limit that is none of shared memory; without one, the case is compared with
+    /// A case beside a limit that is none of shared memory; without one, the case is compared with
     /// itself.
     pub(crate) fn measure_beside(
         &mut self,

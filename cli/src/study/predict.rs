@@ -15,7 +15,7 @@ pub(super) struct Accuracy {
     pub(super) held_out: usize,
     /// Share of calls whose class, short, medium or long, was foretold.
     pub(super) classes: f64,
-    /// The same of who always says the most frequent class.
+    /// The share of a guess that always names the most frequent class.
     pub(super) blind: f64,
     /// Half of the foretold times are wrong by less than this share of the true one.
     pub(super) error: f64,

@@ -68,8 +68,8 @@ impl Address {
         Self { host: chance.number(), ..self }
     }
 
-    /// The same where other hosts reach it: at one port of several IP addresses, of which there may
-    /// be too many to be told.
+    /// This address with the places where other hosts reach it: one port of several IP addresses,
+    /// of which there may be too many to be told.
     pub(super) fn reached(
         self,
         at: &[SocketAddr],

@@ -110,7 +110,7 @@ pub type RmaUpdate = protocol::RmaUpdate<Spans>;
 
 /// Polls, of those that find nothing and of the others, between two looks at who calls.
 const POLLS_PER_HANDSHAKE: u32 = 512;
-/// The same while this endpoint calls somebody.
+/// Polls between two looks while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
 /// Polls of an endpoint with several connections that find nothing, where something came last,
 /// between two that look at others, too.

@@ -80,7 +80,7 @@ impl RawEndpoint {
         true
     }
 
-    /// The same, but its end is told at once, behind those that were not told yet.
+    /// Cancels, and tells the end at once, behind those that were not told yet.
     // spec: MATCH-9
     pub fn cancel_now(&mut self, label: u64, mut tell: impl FnMut(Completion)) -> bool {
         let Some(end) = self.protocol.cancel(label) else { return false };

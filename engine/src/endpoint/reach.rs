@@ -28,7 +28,7 @@ pub(super) struct ReachOptions {
 }
 
 impl Unopened {
-    /// The same of a remote that was called for so long.
+    /// The reason for a remote that was called for this time.
     pub(super) fn reason(self, waited: Duration) -> DisconnectReason {
         match self {
             Self::Refused(why) => DisconnectReason::Refused(why),

@@ -158,7 +158,7 @@ impl RawEndpoint {
         }
     }
 
-    /// The same, of a peer that has gone; ends are told later.
+    /// Takes the next item of a peer that has gone; ends are told later.
     pub(super) fn take_last(&mut self, index: usize) -> bool {
         let mut ends = Vec::new();
         let taken = self.take(index, false, &mut |end| ends.push(end));

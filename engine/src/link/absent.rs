@@ -91,7 +91,7 @@ impl Arrived {
 }
 
 impl Unopened {
-    /// The same of an endpoint that was called for so long.
+    /// The reason for an endpoint that was called for this time.
     pub(crate) fn reason(self, _: Duration) -> crate::error::DisconnectReason {
         match self.0 {}
     }

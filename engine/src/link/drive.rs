@@ -48,7 +48,7 @@ pub(crate) fn drive((silence, dead_after): (Duration, Duration)) -> Drive {
     drive
 }
 
-/// The same for frames of this length: delays leave as many as a modest network carries in a
+/// The drive for frames of this length: delays leave as many as a modest network carries in a
 /// millisecond.
 // spec: CONG-10
 pub(crate) fn drive_frames(drive: &Drive, frame_max: u16) -> Drive {

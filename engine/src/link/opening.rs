@@ -317,7 +317,7 @@ impl Unopened {
         }
     }
 
-    /// The same of somebody at this address who could not be let in.
+    /// The error for a caller at this address that could not be let in.
     pub(crate) fn rejection(&self, at: SocketAddr) -> Option<SetupError> {
         match self {
             Self::Refused(why) => Some(SetupError::rejected(*why).of(at.to_string())),
@@ -328,7 +328,7 @@ impl Unopened {
         }
     }
 
-    /// The same of a peer at these addresses.
+    /// The error for a peer at these addresses.
     pub(crate) fn error(self, at: &[SocketAddr]) -> SetupError {
         let at: Vec<_> = at.iter().map(SocketAddr::to_string).collect();
         let at = at.join(", ");

@@ -85,7 +85,7 @@ impl NetOptions {
         Self::with(Protection::Plain)
     }
 
-    /// The same with another protection.
+    /// These options with another protection.
     pub(crate) fn protected(&self, protection: Protection) -> Self {
         Self { protection, ..self.clone() }
     }
@@ -134,7 +134,7 @@ impl NetOptions {
         self
     }
 
-    /// The same, where some were named or are found.
+    /// These options, where some places were named or are found.
     // spec: LIFE-36
     pub(crate) fn placed(&self) -> Result<Self, SetupError> {
         let this = self.clone();
@@ -237,7 +237,7 @@ impl NetOptions {
         self
     }
 
-    /// The same for the port of this rank, with what the user has chosen.
+    /// These options for the port of this rank, with what the user has chosen.
     pub(crate) fn of_user(&self, rank: Option<usize>) -> Result<Self, SetupError> {
         let chosen = match &self.capture {
             Some(chosen) => Some(chosen.clone()),

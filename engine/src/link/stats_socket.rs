@@ -53,7 +53,7 @@ impl StatsSocket {
         Some(Self { file: Some((folder, name)), socket, visitor: None, pauses: false })
     }
 
-    /// The same at a name without a file: nothing of it stays, however the process ends. Anybody
+    /// A window at a name without a file: nothing of it stays, however the process ends. Anybody
     /// may call there; clients of other users are not answered.
     // spec: WIRE-10
     pub(crate) fn open_unfiled(identity: u64) -> Option<Self> {

@@ -58,7 +58,7 @@ impl Clock {
         Some(Deadline { at, by_system })
     }
 
-    /// The same of one that was chosen when the port was opened.
+    /// The deadline after a time that was chosen when the port was opened.
     pub(crate) fn within(&self, time: Duration) -> Deadline {
         self.deadline(Some(time)).expect("a time that can be expressed")
     }

@@ -52,7 +52,7 @@ impl Guarded {
         whole(&mut self.0[MARGIN..end])
     }
 
-    /// The same in parts, so that nothing lies in one piece.
+    /// All of it in parts, so that nothing lies in one piece.
     pub(crate) fn parts(&mut self) -> Spans {
         let end = self.0.len() - MARGIN;
         let inner = &mut self.0[MARGIN..end];
@@ -192,7 +192,7 @@ impl Scene {
         Self::of(&EndpointOptions::new(), in_parts)
     }
 
-    /// The same, of two that are opened so.
+    /// A scene of two endpoints that are opened with these options.
     pub(crate) fn of(options: &EndpointOptions, in_parts: bool) -> Self {
         let ([mut victim, honest], [to_honest, _]) = two(options);
         let name = [0x11a5, 0x11a5];

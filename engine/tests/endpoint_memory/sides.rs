@@ -18,7 +18,7 @@ pub(crate) fn span(bytes: &mut [u8]) -> Spans {
     whole(bytes).into()
 }
 
-/// The same, in one to four parts.
+/// These bytes in one to four parts.
 pub(crate) fn parts(bytes: &mut [u8], seed: usize) -> Spans {
     let len = (bytes.len() / (1 + seed % 4)).max(bytes.len().div_ceil(4)).max(1);
     Spans::new(bytes.chunks_mut(len).map(whole)).expect("four are few")

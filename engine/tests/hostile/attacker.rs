@@ -403,7 +403,7 @@ impl Attacker {
         self.put_claim(lane, (kind, payload.len() as u32 * 8, 0), payload);
     }
 
-    /// The same with a length and a tag of the attacker's choice.
+    /// A message with a length and a tag of the attacker's choice.
     pub(crate) fn put_claim(
         &mut self,
         lane: Lane,

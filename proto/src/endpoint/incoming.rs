@@ -29,13 +29,13 @@ impl<M: Memory> Incoming<M> {
         Self { into, context, id: None, is_tagged, released: false, coming: 0 }
     }
 
-    /// The same, which the matcher knows by this name.
+    /// This receive, which the matcher knows by this name.
     #[inline(always)]
     pub(super) fn waiting(self, id: ReceiveId) -> Self {
         Self { id: Some(id), ..self }
     }
 
-    /// The same, which takes no more than what it gets now.
+    /// This receive, which takes no more than what it gets now.
     #[inline(always)]
     pub(super) fn taken(self) -> Self {
         Self { released: true, ..self }

@@ -64,7 +64,7 @@ impl<M: Memory> Receives<M> {
         self.matcher(incoming.is_tagged()).post(named)
     }
 
-    /// The same of one that takes messages until fewer bytes than these are left, if that has room.
+    /// Posts a receive that takes messages until fewer bytes than these are left, if there is room.
     pub(super) fn post_multi(
         &mut self,
         (pattern, least): (Pattern, u64),

@@ -185,7 +185,7 @@ impl Lengths {
         self.paths[usize::from(path) % PATHS].limit
     }
 
-    /// The same when the link was opened.
+    /// The limit of a path when the link was opened.
     pub fn limit_at_opening(&self, path: u8) -> u16 {
         self.paths[usize::from(path) % PATHS].most
     }

@@ -112,7 +112,7 @@ impl Lists {
         head
     }
 
-    /// The same where the oldest of its key is known.
+    /// Appends a slot where the oldest of its key is known.
     #[inline(always)]
     pub(super) fn append_behind(&mut self, head: u32, slot: u32) {
         let last = self.nodes[head as usize].prev;
@@ -133,7 +133,7 @@ impl Lists {
         }
     }
 
-    /// The same for one that is not the bucket's first.
+    /// Removes a slot that is not the bucket's first.
     #[inline(never)]
     fn remove_further(&mut self, bucket: usize, slot: u32) {
         let Node { next, prev, .. } = self.nodes[slot as usize];

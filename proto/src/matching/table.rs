@@ -123,7 +123,7 @@ impl<T: Copy + Default> Table<T> {
         &self.entries[slot as usize].value
     }
 
-    /// The same, to be changed.
+    /// The content of a slot that is taken, to be changed.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         &mut self.entries[slot as usize].value

@@ -33,7 +33,7 @@ pub(crate) struct PlainPort {
     pub(crate) done: u64,
     pub(crate) noted: u64,
     pub(crate) barrier: u64,
-    /// The same of ours at the peer.
+    /// Our commands that were executed at the peer, and our notifications that it took.
     pub(crate) done_there: u64,
     pub(crate) noted_there: u64,
     pub(crate) barrier_there: u64,

@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// The same for a sender that can do nothing but enter the stored instructions.
+    /// A place whose sender can do nothing but enter the stored instructions.
     pub(crate) fn closed(len: usize, instructions: &[Stored]) -> Self {
         let mut place = Self::open(len);
         place.protections = [Protection::empty(); REGISTERS];

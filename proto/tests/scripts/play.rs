@@ -174,7 +174,7 @@ impl Play {
         play
     }
 
-    /// The same over one path.
+    /// A play of two linked nodes over one path.
     pub(crate) fn linked() -> Self {
         Self::linked_by(1)
     }

@@ -293,8 +293,8 @@ fn a_port_that_returns_is_another_one() {
     assert_eq!(world.node(B).streams.len(), (1, 0), "the new one");
 }
 
-/// The same where the old stream has no way yet: what it emits goes nowhere, and not where the new
-/// one's goes.
+/// A stream that has died has no way yet. Its records go nowhere, and not where those of the new
+/// stream go.
 // spec: PIPE-15
 #[test]
 fn a_dead_port_has_no_entry() {

@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         number(self.text())
     }
 
-    /// The same, or none for `-`.
+    /// The next input as a hexadecimal number, or none for `-`.
     pub(crate) fn maybe<T: TryFrom<u128>>(&mut self) -> Option<T> {
         Some(self.text()).filter(|text| *text != "-").map(number)
     }

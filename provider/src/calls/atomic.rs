@@ -54,7 +54,7 @@ impl Pieces {
 }
 
 impl Wanted {
-    /// The same, and how many elements it has.
+    /// The atomic that is asked for, and how many elements it has.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for an atomic that does not exist. `EINVAL` for no elements, and where the
@@ -91,7 +91,7 @@ fn one(start: *const c_void, count: usize) -> Pieces {
     Pieces::One(Ioc { addr: start.cast_mut(), count })
 }
 
-/// The same in pieces.
+/// Some elements in pieces.
 fn several(iov: *const Ioc, count: usize) -> Pieces {
     Pieces::Several(Array::new(iov, count))
 }

@@ -48,7 +48,7 @@ impl Peers {
         if known == Some(remote) { number } else { self.find_number(remote) }
     }
 
-    /// The same of one that the engine has learned of since: it has called.
+    /// The number of a remote that the engine has learned of since: it has called.
     #[cold]
     fn find_number(&mut self, remote: RemoteId) -> u64 {
         let numbers = self.names.of(remote).and_then(|name| self.named.get(&name));

@@ -66,7 +66,7 @@ pub(super) struct Side<L: Policy> {
     bits: [u64; 3],
     /// The flags of calls without flags of their own.
     chosen: u64,
-    /// The same, with what the queue adds.
+    /// The flags of such calls, with what the queue adds.
     flags: u64,
     /// Flags that are added to those of calls that have some.
     added: u64,

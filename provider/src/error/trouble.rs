@@ -48,7 +48,7 @@ pub(crate) fn words(number: c_int) -> String {
     }
 }
 
-/// The same for those who have no room for it.
+/// The words for an error, for callers that have no room for them.
 pub(crate) fn lasting_words(number: c_int) -> &'static CStr {
     match keep(&words(number)) {
         Some((number, _)) => {

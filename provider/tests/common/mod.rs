@@ -146,7 +146,7 @@ impl Infos {
         self.get_at(API, None, None, 0)
     }
 
-    /// The same for a version, a node and a service.
+    /// The offers for a version, a node and a service.
     pub(crate) fn get_at(
         &self,
         api: u32,

@@ -44,7 +44,7 @@ impl Value {
         Self::exact(f64::from(u8::from(relation)), 1.0)
     }
 
-    /// The same with a confidence interval.
+    /// Adds a confidence interval.
     #[must_use]
     pub fn give_or_take(self, half_width: f64) -> Self {
         Self { half_width, ..self }

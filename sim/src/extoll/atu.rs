@@ -34,7 +34,7 @@ pub fn before_flat(host: &Host) -> Time {
     host.system_call + host.memory + host.memory
 }
 
-/// The same by a walk of the page table: least and most time.
+/// Translation before the command is issued, by a walk of the page table: least and most time.
 pub fn before_walk(host: &Host) -> (Time, Time) {
     let both = |walk: Time| host.system_call + walk + walk;
     (both(host.walk.0), both(host.walk.1))

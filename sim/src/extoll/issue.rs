@@ -16,7 +16,7 @@ pub enum Method {
     Transactional,
     /// A store into a queue that the flow control of the bus protects.
     FlowControlled,
-    /// The same store in the kernel.
+    /// A store into that queue by the kernel.
     ThroughKernel,
 }
 

@@ -77,7 +77,7 @@ pub struct Parameters {
     pub wire_to_node: Time,
     /// From the arrival of a head at a router to its first chance to leave.
     pub pipeline: Time,
-    /// The same for a packet that its node injects.
+    /// From the making of a packet to its first chance to leave its node.
     pub injection: Time,
     /// From the departure of a packet's tail until the router before knows of the room.
     pub credit: Time,

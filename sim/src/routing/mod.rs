@@ -55,7 +55,7 @@ pub enum Policy {
     /// By the fewest links, in any topology; of several ways that by the lowest port. It may
     /// deadlock.
     ShortestPath,
-    /// The same, but of several ways one that follows from router and target by a hash.
+    /// By the fewest links; of several ways that which follows from router and target by a hash.
     SpreadShortestPath,
     /// Up and down a tree of shortest ways from a root, in any topology: never up again after a
     /// step down. It needs no virtual channels.

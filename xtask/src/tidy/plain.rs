@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::finding::Finding;
-use crate::rules::{GLOSSARY, OPENINGS, REQUIREMENT_WORDS, RETIRED_PHRASES, SENTENCE_WORDS};
+use crate::rules::{
+    ELLIPSES, GLOSSARY, OPENINGS, REQUIREMENT_WORDS, RETIRED_PHRASES, SENTENCE_WORDS,
+};
 use crate::source::Line;
 use crate::tree::{Text, Tree};
 
@@ -54,12 +56,29 @@ fn check_sentence(sentence: &str, report: &mut impl FnMut(String)) {
     if OPENINGS.contains(&first) {
         report(format!("a sentence opens with {first}: name its subject"));
     }
+    if lacks_noun(sentence) {
+        report("a sentence opens with The same: repeat the noun".to_owned());
+    }
     let lower = format!(" {} ", words(sentence).collect::<Vec<_>>().join(" ").to_lowercase());
     let lower = lower.replace(is_mark, " ");
     for (phrase, instead) in RETIRED_PHRASES {
         if lower.contains(&format!(" {phrase} ")) {
             report(format!("\"{phrase}\": write {instead}"));
         }
+    }
+}
+
+/// Whether a sentence begins with "The same" and no noun behind it, which is read by the sentence
+/// before only.
+fn lacks_noun(sentence: &str) -> bool {
+    let mut words = words(sentence);
+    if words.next() != Some("The") {
+        return false;
+    }
+    match words.next() {
+        Some("same") => words.next().is_none_or(|word| ELLIPSES.contains(&word)),
+        Some(word) => word.trim_matches(is_mark) == "same",
+        None => false,
     }
 }
 
@@ -183,6 +202,15 @@ mod tests {
                     or a list below it";
         assert_eq!(findings(&format!("\n- **[A-1]** {fits}\n  End.\n{details}")), [what]);
         assert!(findings(&sentences_of_ten(9)).is_empty(), "text that explains is free");
+    }
+
+    #[test]
+    fn the_same_has_a_noun() {
+        for lacks in ["A b. The same of c.", "The same, but d.", "The same."] {
+            let what = "spec/a.md:1: a sentence opens with The same: repeat the noun";
+            assert_eq!(findings(lacks), [what], "{lacks}");
+        }
+        assert!(findings("The same seed gives the same course. The samples of a.").is_empty());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::udp::{PingPong, Stream as UdpCase, Wait};
 pub(super) enum Limit {
     /// A datagram there and back; both ends ask the system again and again.
     UdpPolling,
-    /// The same; both ends sleep in the system.
+    /// Datagrams there and back; both ends sleep in the system.
     UdpWaiting,
     /// Datagrams as fast as they go, one for each message.
     UdpStream,

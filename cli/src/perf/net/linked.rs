@@ -59,7 +59,7 @@ pub(super) fn join(
     join_over(side, (options, protection), spin, change)
 }
 
-/// The same over a network as `change` makes it.
+/// Two linked ports over a network as `change` makes it.
 pub(super) fn join_over(
     side: &Side<'_>,
     (options, protection): (&Options, Protection),

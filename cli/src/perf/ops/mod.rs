@@ -33,7 +33,7 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    /// The same, executed in this way.
+    /// This operation, executed in this way.
     pub(crate) const fn on(self, path: Path) -> Self {
         Self { path, ..self }
     }

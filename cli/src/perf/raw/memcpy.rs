@@ -21,7 +21,7 @@ pub(super) struct Memcpy {
 pub(super) enum Way {
     /// From private into shared memory.
     In,
-    /// The same by both ranks at once, each into memory of its own.
+    /// From private into shared memory by both ranks at once, each into memory of its own.
     InByBoth,
     /// From shared into private memory.
     Out,

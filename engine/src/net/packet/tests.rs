@@ -59,7 +59,7 @@ fn pair_of_strangers() -> Option<(Packet, Packet)> {
     }
 }
 
-/// The same, that know that they hear frames.
+/// Two ports that know that they hear frames.
 fn pair() -> Option<(Packet, Packet)> {
     let (mut here, mut there) = pair_of_strangers()?;
     get_acquainted(&mut here, &mut there);

@@ -301,7 +301,7 @@ impl OneWay {
         Ok((place, ticket, commands))
     }
 
-    /// The same of a put of these bytes.
+    /// Begins a put of these bytes.
     pub(crate) fn put(
         &mut self,
         offset: u64,

@@ -16,7 +16,7 @@ struct Talk<'a, 's> {
 
 /// Nanoseconds that anything is under way.
 const WAY: u64 = 1000;
-/// Nobody waits longer for what nobody asks for.
+/// Nanoseconds: a talk ends when no node has a deadline within this time.
 const AWHILE: u64 = 60_000;
 
 impl Talk<'_, '_> {

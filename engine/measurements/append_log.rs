@@ -12,8 +12,11 @@
 //! only the destination needs to know where the tail is. Plain operations wait for the tail with
 //! every line. A sender that lies about a length, or dies between the two operations, spoils the
 //! log for all.
+mod insist;
+
 use ayre::deposit::{AddressMode, Deposit, InletOptions, Program, Register, RemoteInlet, X};
 use ayre::{PeerId, Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
+use insist::insist;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,19 +105,6 @@ fn put(port: &mut Port, memory: &RemoteRegion, record: &[u8]) -> Result<(), Post
     let place = insist(port, |port| port.fetch_add(memory, 0, record.len() as u64))?;
     insist(port, |port| port.put(memory, TAIL as u64 + place, record, PostOptions::new()))?;
     Ok(())
-}
-
-/// Until there is room.
-fn insist<T>(
-    port: &mut Port,
-    mut call: impl FnMut(&mut Port) -> Result<T, PostError>,
-) -> Result<T, PostError> {
-    loop {
-        match call(port) {
-            Err(PostError::Busy(_)) => port.progress(),
-            result => return result,
-        }
-    }
 }
 
 /// Does a rank's work between two barriers; returns how long it took all ranks.

@@ -19,9 +19,12 @@
 //! The barrier of a port ([`Port::barrier`]) stores a word at log2 of the ranks, one after the
 //! other, and needs neither. It is for all ranks of a job; this one is for any ranks that share
 //! inlets.
+mod insist;
+
 use ayre::deposit::{Deposit, InletOptions, OPERAND, Program, Register, RemoteInlet, X, Y};
 use ayre::error::Status;
-use ayre::{PeerId, Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::{PeerId, Port, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
+use insist::insist;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -134,19 +137,6 @@ fn plain(port: &mut Port, job: &Job, count: u64) -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
-}
-
-/// Until there is room.
-fn insist<T>(
-    port: &mut Port,
-    mut call: impl FnMut(&mut Port) -> Result<T, PostError>,
-) -> Result<T, PostError> {
-    loop {
-        match call(port) {
-            Err(PostError::Busy(_)) => port.progress(),
-            result => return result,
-        }
-    }
 }
 
 /// A rank's memory, and that of all.

@@ -16,12 +16,15 @@
 //! Each run is one command either way. A put is cheaper, the more so where ranks share processors:
 //! it runs no program, and takes no lock whose holder may have lost its processor. Strided puts
 //! need no run to be put together, but go element by element.
+mod insist;
+
 use ayre::deposit::{
     AddressMode, Deposit, Depot, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
 };
 use ayre::error::Status;
 use ayre::memory::Strided;
 use ayre::{Port, PostError, PostOptions, Region, RegionOptions, RemoteRegion, Rights};
+use insist::insist;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -144,7 +147,7 @@ fn transpose(
 fn deposit_runs(port: &mut Port, ways: &[Way], rows: &Rows) -> Result<(), PostError> {
     rows.each_run(|to, _, run| {
         let message = Deposit::enter(0).data(run);
-        insist(port, |port| port.deposit(&ways[to].inlet, &message, PostOptions::new()))
+        insist(port, |port| port.deposit(&ways[to].inlet, &message, PostOptions::new())).map(drop)
     })
 }
 
@@ -152,7 +155,7 @@ fn put_runs(port: &mut Port, ways: &[Way], rows: &Rows) -> Result<(), PostError>
     rows.each_run(|to, row_there, run| {
         let place = row_there * row(rows.size) + rows.rank * RUN;
         let options = tells_if(row_there == ROWS - 1);
-        insist(port, |port| port.put(&ways[to].memory, place as u64, run, options))
+        insist(port, |port| port.put(&ways[to].memory, place as u64, run, options)).map(drop)
     })
 }
 
@@ -178,19 +181,6 @@ fn put_rows(port: &mut Port, ways: &[Way], rows: &Rows) -> Result<(), PostError>
 
 fn tells_if(is_last: bool) -> PostOptions {
     if is_last { PostOptions::new().completer() } else { PostOptions::new() }
-}
-
-/// Until there is room.
-fn insist<T>(
-    port: &mut Port,
-    mut call: impl FnMut(&mut Port) -> Result<T, PostError>,
-) -> Result<(), PostError> {
-    loop {
-        match call(port) {
-            Err(PostError::Busy(_)) => port.progress(),
-            result => return result.map(drop),
-        }
-    }
 }
 
 /// The part of the matrix that a rank has.

@@ -3,11 +3,13 @@
 //! The rows are those of `evidence/targets.md`, which names the place of each number. A [`Check`]
 //! computes a row from inputs that the row does not contain, and judges it by the row's tolerance.
 //! A row without a check is not modelled yet, and is listed as such.
+mod dart;
 mod deadlock;
 mod extoll;
 mod forth;
-mod small;
+mod grim;
 mod targets;
+mod whtra;
 
 pub use targets::{Role, Row, rows};
 
@@ -87,6 +89,8 @@ pub fn checks() -> Vec<Check> {
     let mut all = extoll::checks();
     all.extend(deadlock::checks());
     all.extend(forth::checks());
-    all.extend(small::checks());
+    all.extend(dart::checks());
+    all.extend(grim::checks());
+    all.extend(whtra::checks());
     all
 }

@@ -16,6 +16,15 @@
 //! alone, and the rate of a stream of items follows from the unit that is held longest. Neither is
 //! an input.
 //!
+//! A unit may have several servers. So it stands for anything of which there is a number: the tags
+//! of reads, the places of a buffer, the credits of a link. An item takes some of them at one step.
+//! It gives them back at a later one, or another item does.
+//!
+//! ```text
+//!   course:  take a tag ----> bus ----> memory ----> give the tag back
+//!            '------------ the tag is kept -------------'
+//! ```
+//!
 //! Each step belongs to a [`Part`] of the whole time. The parts of an item, and its waits, sum to
 //! its time exactly.
 mod run;
@@ -34,13 +43,26 @@ pub struct UnitId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part(pub &'static str);
 
+/// For how long a step keeps its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// For a time.
+    For(Time),
+    /// Until a later step gives it back, of this item or of another one.
+    On,
+    /// It is given back.
+    End,
+}
+
 /// A step of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The unit that serves it; none if it only takes time.
     pub unit: Option<UnitId>,
-    /// The time for which the unit is kept.
-    pub hold: Time,
+    /// How many of the unit's servers it keeps or gives back.
+    pub servers: u32,
+    /// How long it keeps them.
+    pub hold: Hold,
     /// The time until the item goes on.
     pub latency: Time,
     /// The part of the whole time that this step belongs to.
@@ -50,17 +72,27 @@ pub struct Step {
 impl Step {
     /// A step that takes time and no unit.
     pub const fn delay(part: Part, latency: Time) -> Self {
-        Self { unit: None, hold: Time::ZERO, latency, part }
+        Self { unit: None, servers: 0, hold: Hold::For(Time::ZERO), latency, part }
     }
 
     /// A step that keeps its unit as long as the item stays.
     pub const fn serve(part: Part, unit: UnitId, time: Time) -> Self {
-        Self { unit: Some(unit), hold: time, latency: time, part }
+        Self::pipelined(part, unit, time, time)
     }
 
     /// A step whose unit is kept for another time than the item stays.
     pub const fn pipelined(part: Part, unit: UnitId, hold: Time, latency: Time) -> Self {
-        Self { unit: Some(unit), hold, latency, part }
+        Self { unit: Some(unit), servers: 1, hold: Hold::For(hold), latency, part }
+    }
+
+    /// A step that waits for `servers` of a unit, and keeps them.
+    pub const fn take(part: Part, unit: UnitId, servers: u32) -> Self {
+        Self { unit: Some(unit), servers, hold: Hold::On, latency: Time::ZERO, part }
+    }
+
+    /// A step that gives back `servers` of a unit.
+    pub const fn give(part: Part, unit: UnitId, servers: u32) -> Self {
+        Self { unit: Some(unit), servers, hold: Hold::End, latency: Time::ZERO, part }
     }
 }
 
@@ -68,14 +100,25 @@ impl Step {
 pub type Course = Vec<Step>;
 
 /// A unit, the items that it serves, and those that wait.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Unit {
-    /// Items that it can serve at once.
+    /// Servers, and those that are kept.
     servers: u32,
     serving: u32,
     waiting: VecDeque<u32>,
-    /// The time for which it served, summed over its servers.
+    /// The time for which servers were kept up to `since`, summed over them.
     busy: Time,
+    /// When `serving` changed last.
+    since: Time,
+}
+
+impl Unit {
+    /// More servers are kept, or fewer.
+    fn change(&mut self, serving: u32, now: Time) {
+        self.busy += Time((now - self.since).0 * u64::from(self.serving));
+        self.since = now;
+        self.serving = serving;
+    }
 }
 
 /// An item on its way.
@@ -122,15 +165,20 @@ impl Machine {
         self.units_of(1)
     }
 
-    /// Adds a unit that serves `servers` items at a time, such as reads with tags.
+    /// Adds a unit of `servers` servers: it serves as many items at a time, or is a number of
+    /// things to take and give back.
     pub fn units_of(&mut self, servers: u32) -> UnitId {
-        let unit = Unit { servers, serving: 0, waiting: VecDeque::new(), busy: Time::ZERO };
-        self.units.push(unit);
+        self.units.push(Unit { servers, ..Unit::default() });
         UnitId(self.units.len() as u32 - 1)
     }
 
-    /// The time for which a unit has served so far.
+    /// The time for which a unit has served, summed over its servers, up to the last change.
     pub fn busy(&self, unit: UnitId) -> Time {
         self.units[unit.0 as usize].busy
+    }
+
+    /// The servers of a unit that are kept.
+    pub fn kept(&self, unit: UnitId) -> u32 {
+        self.units[unit.0 as usize].serving
     }
 }

@@ -1,9 +1,10 @@
 //! Items pass through their units.
-use super::{Course, Item, Machine, Part, Step};
+use super::{Course, Hold, Item, Machine, Part, Step, UnitId};
 use crate::calendar::Event;
 use crate::time::Time;
 
-/// Kinds of events: an item comes to its next step, or a unit has served one.
+/// Kinds of events: an item comes to its next step, or servers of a unit are free: the kind is
+/// [`FREE`] and their number.
 const COME: u64 = 0;
 const FREE: u64 = 1;
 
@@ -35,7 +36,13 @@ pub fn visits(course: &[Step], part: Part) -> usize {
 impl Machine {
     /// Adds items that take the same course, beginning at these times. The result is the number of
     /// the first one.
+    ///
+    /// # Panics
+    /// If a step needs more servers than its unit has.
     pub fn add(&mut self, course: Course, begins: impl IntoIterator<Item = Time>) -> usize {
+        let has = |unit: UnitId| self.units[unit.0 as usize].servers;
+        let possible = |step: &Step| step.unit.is_none_or(|unit| step.servers <= has(unit));
+        assert!(course.iter().all(possible), "a unit has fewer servers than a step needs");
         let number = self.courses.len() as u32;
         let first = self.items.len();
         self.courses.push(course);
@@ -54,7 +61,8 @@ impl Machine {
         first
     }
 
-    /// Runs until all items have ended.
+    /// Runs until nothing happens any more. Then all items have ended, but for those that wait for
+    /// servers which nobody gives back.
     pub fn run(&mut self) {
         while let Some(now) = self.calendar.next_time() {
             while let Some(event) = self.calendar.take_at(now) {
@@ -78,28 +86,54 @@ impl Machine {
             self.arrived.push(about);
             return;
         }
-        let unit = &mut self.units[about as usize];
-        unit.serving -= 1;
-        // It had come before those that come now.
-        if let Some(next) = unit.waiting.pop_front() {
-            self.serve(next, now);
+        // Those that wait had come before those that come now.
+        self.free(UnitId(about), (event >> 32) as u32 - FREE as u32, now);
+    }
+
+    /// Servers of a unit are free again: the first that wait for it go on.
+    fn free(&mut self, id: UnitId, servers: u32, now: Time) {
+        let unit = &mut self.units[id.0 as usize];
+        let left = unit.serving.checked_sub(servers).expect("given back once");
+        unit.change(left, now);
+        while let Some(&first) = self.units[id.0 as usize].waiting.front() {
+            if !self.has_room(id, self.step(first).servers) {
+                return;
+            }
+            self.units[id.0 as usize].waiting.pop_front();
+            self.serve(first, now);
         }
+    }
+
+    fn has_room(&self, unit: UnitId, servers: u32) -> bool {
+        let unit = &self.units[unit.0 as usize];
+        unit.servers - unit.serving >= servers
+    }
+
+    /// The step that an item is at.
+    fn step(&self, number: u32) -> Step {
+        let item = &self.items[number as usize];
+        self.courses[item.course as usize][item.step as usize]
     }
 
     /// An item is at its next step, or at the end of its course.
     fn arrive(&mut self, number: u32, now: Time) {
         let item = &mut self.items[number as usize];
-        let Some(step) = self.courses[item.course as usize].get(item.step as usize) else {
+        if item.step as usize == self.courses[item.course as usize].len() {
             item.ended = Some(now);
             return;
-        };
+        }
+        let step = self.step(number);
         match step.unit {
+            Some(unit) if step.hold == Hold::End => {
+                self.free(unit, step.servers, now);
+                self.go_on(number, now, step.latency);
+            }
             Some(unit) => {
-                let unit = &mut self.units[unit.0 as usize];
-                if unit.serving == unit.servers {
-                    unit.waiting.push_back(number);
-                } else {
+                let none_waits = self.units[unit.0 as usize].waiting.is_empty();
+                if none_waits && self.has_room(unit, step.servers) {
                     self.serve(number, now);
+                } else {
+                    self.units[unit.0 as usize].waiting.push_back(number);
                 }
             }
             None => self.go_on(number, now, step.latency),
@@ -108,15 +142,16 @@ impl Machine {
 
     /// A unit serves an item from now on.
     fn serve(&mut self, number: u32, now: Time) {
+        let step = self.step(number);
         let item = &mut self.items[number as usize];
-        let step = self.courses[item.course as usize][item.step as usize];
         item.waited += now - item.came;
-        if let Some(unit) = step.unit {
-            let state = &mut self.units[unit.0 as usize];
-            state.serving += 1;
-            state.busy += step.hold;
-            self.calendar
-                .insert(Event { at: now + step.hold, what: FREE << 32 | u64::from(unit.0) });
+        if let Some(id) = step.unit {
+            let unit = &mut self.units[id.0 as usize];
+            unit.change(unit.serving + step.servers, now);
+            if let Hold::For(hold) = step.hold {
+                let free = FREE + u64::from(step.servers);
+                self.calendar.insert(Event { at: now + hold, what: free << 32 | u64::from(id.0) });
+            }
         }
         self.go_on(number, now, step.latency);
     }

@@ -1,47 +1,11 @@
-//! Rows of DART, GRIM and the WHTRA collection.
+//! Rows of the GRIM thesis.
 use super::{Check, Value};
-use crate::dart;
 use crate::grim::{TranslationMiss, card, store_and_forward, video};
-use crate::time::Time;
-use crate::whtra::Centre;
 
 pub(super) fn checks() -> Vec<Check> {
-    let mut all = deposit();
-    all.extend(interface());
+    let mut all = interface();
     all.extend(faults());
-    all.extend(sharing());
     all
-}
-
-fn deposit() -> Vec<Check> {
-    const ROUND_TRIP: f64 = 49.0;
-    const SWITCH: f64 = 5.5;
-    let period = |time: u64| dart::period(Time::from_nanos(time), worst()).nanos();
-    vec![
-        Check::new("DE-5-ow", "", |_| {
-            let one_way = ROUND_TRIP / 2.0;
-            vec![Value::exact(one_way, 24.5), Value::exact(one_way + SWITCH, 30.0)]
-        }),
-        Check::new("DE-6.5-cyc", "The most of all instructions that differ in registers.", |_| {
-            vec![Value::exact(worst() as f64, 9.0)]
-        }),
-        Check::new("DE-6.6-155", "34 bytes take 1.755 us; the source rounds up.", move |_| {
-            let micros = dart::data_time(155e6) * 1e6;
-            vec![Value::near(micros, 1.8, 0.03), Value::exact(period(1_800), 200.0)]
-        }),
-        Check::new("DE-6.6-622", "34 bytes take 437 ns; the source rounds up.", move |_| {
-            let nanos = dart::data_time(622e6) * 1e9;
-            vec![Value::near(nanos, 450.0, 0.03), Value::exact(period(450), 50.0)]
-        }),
-        Check::new("DE-4-cell", "", |_| {
-            let control = dart::cell::ALL - dart::cell::HEADER - dart::cell::DATA;
-            vec![Value::exact(dart::cell::ALL.into(), 53.0), Value::exact(control.into(), 16.0)]
-        }),
-    ]
-}
-
-fn worst() -> u64 {
-    dart::all_work().map(|work| work.cycles()).max().unwrap_or(0)
 }
 
 fn interface() -> Vec<Check> {
@@ -105,31 +69,6 @@ fn faults() -> Vec<Check> {
                 Value::near(clocks, 3145.0, 0.02),
                 Value::near(micros, 157.0, 0.02),
                 Value::near(4096.0 / micros, 26.0, 0.02),
-            ]
-        }),
-    ]
-}
-
-fn sharing() -> Vec<Check> {
-    let centre = Centre::EXAMPLE;
-    let dollars = move |kept: f64| centre.modules_saved(kept) * centre.module;
-    let watts = "The power of a module is not in the source: the watts of the other row are taken \
-                 as an input.";
-    vec![
-        Check::new("WH-B-save50", watts, move |_| {
-            let watts = 12_750.0 * centre.modules_saved(0.5) / centre.modules_saved(0.25);
-            vec![Value::exact(dollars(0.5), 750_000.0), Value::exact(watts, 8_500.0)]
-        }),
-        Check::new("WH-B-save75", watts, move |_| {
-            let watts = 8_500.0 * centre.modules_saved(0.25) / centre.modules_saved(0.5);
-            vec![Value::exact(dollars(0.25), 1_125_000.0), Value::exact(watts, 12_750.0)]
-        }),
-        Check::new("WH-B-gpu", "", |_| {
-            let (dollars, watts, share) = Centre::EXAMPLE.accelerators_saved(2.0, 0.5);
-            vec![
-                Value::exact(dollars, 328_125.0),
-                Value::exact(100.0 * share, 75.0),
-                Value::exact(watts, 28_125.0),
             ]
         }),
     ]

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod cluster;
 pub mod dart;
 pub mod evidence;
 pub mod extoll;

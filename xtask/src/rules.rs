@@ -264,7 +264,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "calendar link packet topology",
             "host machine routing stats work",
             "dart extoll grim network whtra",
-            "forth goal report",
+            "cluster forth goal report",
             "evidence scenario",
         ],
     },

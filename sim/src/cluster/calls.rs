@@ -1,0 +1,216 @@
+//! Calls of programs. None of them waits: see [`Cluster::step`].
+use super::frames::LINES;
+use super::{Cluster, Event, Local, Member, Program};
+use crate::time::Time;
+use ayre_proto::fault::Fault;
+use ayre_proto::node::carrier::lanes::Offer;
+use ayre_proto::node::peer::{Message, Peer};
+use ayre_proto::node::{Order, PostError};
+use ayre_proto::notify::Notification;
+use ayre_proto::units::{Key, PeerId, Ticket};
+use ayre_proto::xlate::Cover;
+
+/// Set-up, which takes no time.
+impl Cluster {
+    /// Connects two nodes by a link.
+    ///
+    /// # Panics
+    /// If one of them does not exist, both are the same, or they are connected.
+    pub fn connect(&mut self, one: u32, other: u32) {
+        assert_ne!(one, other, "a node has no link with itself");
+        let links = [(one, other), (other, one)].map(|(own, peer)| self.link(own, peer));
+        self.connections += 1;
+        for ((own, peer), link) in [(one, other), (other, one)].into_iter().zip(links) {
+            let member = &mut self.members[own as usize];
+            member.node.connect(PeerId(peer as u16), &LINES, link);
+            self.schedule(own);
+        }
+    }
+
+    /// A node dies: it hears and says nothing more. Its memory can still be read.
+    pub fn kill(&mut self, node: u32) {
+        self.is_dead[node as usize] = true;
+    }
+
+    /// A node that has died is started anew, with no memory and no connections.
+    ///
+    /// # Panics
+    /// If it is alive.
+    pub fn restart(&mut self, node: u32) {
+        assert!(self.is_dead[node as usize], "it has died before");
+        let incarnation = self.members[node as usize].incarnation + 1;
+        self.members[node as usize] = Member::new(self.members.len(), incarnation);
+        self.is_dead[node as usize] = false;
+    }
+
+    /// Whether a node is dead.
+    pub fn is_dead(&self, node: u32) -> bool {
+        self.is_dead[node as usize]
+    }
+
+    /// A connection that has ended is forgotten.
+    ///
+    /// # Errors
+    /// [`Fault::ForeignHandle`] where there is none, or it has not ended.
+    pub fn forget(&mut self, node: u32, peer: PeerId) -> Result<(), Fault> {
+        self.members[node as usize].node.forget(peer)
+    }
+
+    /// A node's program: its memory.
+    pub fn program(&self, node: u32) -> &Program {
+        &self.members[node as usize].program
+    }
+
+    /// A node's program, for changes of its memory.
+    pub fn program_mut(&mut self, node: u32) -> &mut Program {
+        &mut self.members[node as usize].program
+    }
+
+    /// Whether a node is connected with a peer; if the connection has ended, why.
+    ///
+    /// # Errors
+    /// [`Fault`] where it has ended, or [`Fault::ForeignHandle`] where there was none.
+    pub fn connection(&self, node: u32, peer: PeerId) -> Result<(), Fault> {
+        let peer = self.members[node as usize].node.peer(peer).ok_or(Fault::ForeignHandle)?;
+        peer.ended().map_or(Ok(()), Err)
+    }
+
+    /// Whether all that a node has posted and sent to a peer has arrived.
+    pub fn is_idle(&self, node: u32, peer: PeerId) -> bool {
+        self.members[node as usize].node.peer(peer).is_none_or(Peer::is_idle)
+    }
+
+    /// Inputs of a node that no correct peer sends.
+    pub fn malformed(&self, node: u32) -> u64 {
+        self.members[node as usize].node.malformed()
+    }
+
+    /// Hands a capability out, if the table has room.
+    pub fn share(&mut self, node: u32, cover: Cover) -> Option<Key> {
+        self.members[node as usize].node.share(cover)
+    }
+
+    /// Takes a capability back. Nothing that uses it lands from now on.
+    ///
+    /// # Errors
+    /// [`Fault`] where it is no key that is alive.
+    pub fn revoke(&mut self, node: u32, key: Key) -> Result<(), Fault> {
+        self.members[node as usize].node.revoke(key)
+    }
+}
+
+/// Operations: they take the time of a call to the interface.
+impl Cluster {
+    /// Posts an operation.
+    ///
+    /// # Errors
+    /// See [`Node::post`](ayre_proto::node::Node::post).
+    pub fn post(
+        &mut self,
+        node: u32,
+        to: PeerId,
+        order: Order<Local>,
+    ) -> Result<Ticket, PostError> {
+        self.call(node, to, |member| member.node.post(to, order, &member.program))
+    }
+
+    /// Posts several operations, all or none.
+    ///
+    /// # Errors
+    /// See [`Node::batch`](ayre_proto::node::Node::batch).
+    pub fn batch(
+        &mut self,
+        node: u32,
+        to: PeerId,
+        orders: Vec<Order<Local>>,
+    ) -> Result<(), PostError> {
+        self.call(node, to, |member| member.node.batch(to, orders, &member.program))
+    }
+
+    /// Sends a short message.
+    ///
+    /// # Errors
+    /// See [`Node::send`](ayre_proto::node::Node::send).
+    pub fn send(&mut self, node: u32, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
+        self.call(node, to, |member| member.node.send(to, tag, data))
+    }
+
+    /// Offers a peer a queue of `lines` lines; returns its number among those of the peer.
+    ///
+    /// # Errors
+    /// See [`Node::offer_queue`](ayre_proto::node::Node::offer_queue).
+    pub fn offer_queue(
+        &mut self,
+        node: u32,
+        to: PeerId,
+        name: u64,
+        lines: u32,
+    ) -> Result<usize, Fault> {
+        self.call(node, to, |member| member.node.offer_queue(to, name, lines))
+    }
+
+    /// Offers a peer a region.
+    ///
+    /// # Errors
+    /// See [`Node::offer`](ayre_proto::node::Node::offer).
+    pub fn offer(&mut self, node: u32, to: PeerId, offer: Offer) -> Result<(), PostError> {
+        self.call(node, to, |member| member.node.offer(to, offer))
+    }
+
+    /// Appends a record to a queue that a peer has offered.
+    ///
+    /// # Errors
+    /// See [`Node::enqueue`](ayre_proto::node::Node::enqueue).
+    pub fn enqueue(
+        &mut self,
+        node: u32,
+        to: PeerId,
+        queue: usize,
+        record: &[u8],
+    ) -> Result<(), PostError> {
+        self.call(node, to, |member| member.node.enqueue(to, queue, record))
+    }
+
+    /// Whether everything that was posted to a peer has ended; if not, the peer is asked.
+    ///
+    /// # Errors
+    /// See [`Node::flush`](ayre_proto::node::Node::flush).
+    pub fn flush(&mut self, node: u32, to: PeerId) -> Result<bool, Fault> {
+        self.call(node, to, |member| member.node.flush(to))
+    }
+
+    /// Leaves a peer once everything that was posted and sent has arrived.
+    pub fn leave(&mut self, node: u32, peer: PeerId) {
+        self.call(node, peer, |member| member.node.leave(peer));
+    }
+
+    fn call<R>(&mut self, node: u32, to: PeerId, call: impl FnOnce(&mut Member) -> R) -> R {
+        let done = call(&mut self.members[node as usize]);
+        let (now, after) = (self.nanos(), self.times.call);
+        self.with_node(node, after, |node, host| node.serve(to, now, host));
+        done
+    }
+}
+
+/// Input of programs. They find it in memory, so it takes no time.
+impl Cluster {
+    /// Takes the next message of a peer.
+    pub fn receive(&mut self, node: u32, from: PeerId) -> Option<Message> {
+        self.with_node(node, Time::ZERO, |node, host| node.receive(from, host))
+    }
+
+    /// Takes the next record that a peer has enqueued.
+    pub fn dequeue(&mut self, node: u32, from: PeerId, queue: usize) -> Option<Vec<u8>> {
+        self.with_node(node, Time::ZERO, |node, _| node.dequeue(from, queue))
+    }
+
+    /// Takes the next notification.
+    pub fn notification(&mut self, node: u32) -> Option<Notification> {
+        self.with_node(node, Time::ZERO, |node, _| node.notification())
+    }
+
+    /// Takes the next news.
+    pub fn event(&mut self, node: u32) -> Option<Event> {
+        self.members[node as usize].program.events.pop_front()
+    }
+}

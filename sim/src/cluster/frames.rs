@@ -1,0 +1,157 @@
+//! Frames on their way, and the links that they belong to.
+use super::{Cluster, InterfaceTimes};
+use crate::network::Network;
+use crate::time::Time;
+use ayre_proto::link::Repair;
+use ayre_proto::link::end::{Agreement, Drive, End};
+use ayre_proto::link::frame::{Channel, HEADER_BYTES, Header};
+use ayre_proto::node::carrier::frames::{Frames, Memory};
+use ayre_proto::node::carrier::lanes::Offer;
+use ayre_proto::node::connection::Lines;
+use ayre_proto::node::effects::{LaneName, Wire, WordName};
+use ayre_proto::node::lane::Entry;
+use ayre_proto::node::linked::Linked;
+use ayre_proto::units::PeerId;
+use core::num::NonZeroU32;
+
+/// CRC-32C, as frames carry it.
+const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+
+/// Bytes of the shortest limit of frames that a link may have.
+pub(super) const LEAST: usize = 512;
+/// Bytes of the longest frames: those of data in pages, with their headers.
+const MOST: usize = 4096 + 512;
+/// Frames that a link has buffers for, in each channel.
+const BUFFERS: u32 = 32;
+
+/// The lanes between two nodes.
+pub(super) const LINES: Lines = Lines { messages: 64, responses: 64, commands: 64, ring: 0 };
+
+/// The longest frame that fits a buffer.
+pub(super) fn longest(buffer: u32) -> Option<usize> {
+    let longest = (buffer as usize).min(MOST) & !7;
+    (longest >= LEAST).then_some(longest)
+}
+
+/// Memory of frames, each made anew with this number of bytes.
+#[derive(Debug)]
+pub(super) struct Heap(usize);
+
+impl Memory for Heap {
+    type Buffer = Box<[u8]>;
+
+    fn take(&mut self, _: bool) -> Box<[u8]> {
+        vec![0; self.0].into()
+    }
+
+    fn give(&mut self, buffer: Box<[u8]>) {
+        debug_assert!(buffer.len() == self.0, "it was taken here");
+    }
+
+    fn bytes(buffer: &Box<[u8]>) -> &[u8] {
+        buffer
+    }
+
+    fn bytes_mut(buffer: &mut Box<[u8]>) -> &mut [u8] {
+        buffer
+    }
+
+    fn crc(bytes: &[u8]) -> u32 {
+        CRC.checksum(bytes)
+    }
+}
+
+/// A frame on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) to: u32,
+    pub(super) header: Header,
+    pub(super) payload: Vec<u8>,
+}
+
+/// The ways from one node to its peers.
+pub(super) struct Sending<'a> {
+    pub(super) own: u32,
+    /// When a frame can enter the interface's stage.
+    pub(super) at: Time,
+    /// When the stage is free.
+    pub(super) free_at: &'a mut Time,
+    pub(super) times: &'a InterfaceTimes,
+    pub(super) network: &'a mut Network,
+    pub(super) frames: &'a mut Vec<Option<Sent>>,
+    pub(super) free: &'a mut Vec<u32>,
+    /// Whether each node is dead.
+    pub(super) is_dead: &'a [bool],
+}
+
+impl Wire for Sending<'_> {
+    fn transmit(&mut self, to: PeerId, header: &Header, payload: &[u8]) {
+        let bytes = HEADER_BYTES + payload.len();
+        let begin = self.at.max(*self.free_at);
+        let stage = &self.times.send;
+        let passing = Time(stage.byte.0 * bytes as u64);
+        *self.free_at = begin + stage.frame + passing;
+        let frame = Sent { to: u32::from(to.0), header: *header, payload: payload.to_vec() };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.frames[place as usize] = Some(frame);
+                place
+            }
+            None => {
+                self.frames.push(Some(frame));
+                self.frames.len() as u32 - 1
+            }
+        };
+        let tag = NonZeroU32::MIN.saturating_add(place);
+        let at = begin + stage.latency + passing;
+        self.network
+            .inject(at, self.own, u32::from(to.0), bytes as u32, tag)
+            .expect("a frame fits the buffers, between nodes that there are");
+    }
+
+    fn renew(&mut self, _: PeerId, _: Channel, left: u32) -> u32 {
+        BUFFERS.saturating_sub(left)
+    }
+
+    fn is_port_closed(&mut self, peer: PeerId) -> bool {
+        self.is_dead[peer.index()]
+    }
+
+    fn store(&mut self, _: PeerId, _: LaneName, _: Entry) {
+        debug_assert!(false, "no two nodes are on one host");
+    }
+
+    fn tell(&mut self, _: PeerId, _: WordName, _: u64) {
+        debug_assert!(false, "no two nodes are on one host");
+    }
+
+    fn offer(&mut self, _: PeerId, _: Offer) {
+        debug_assert!(false, "no two nodes are on one host");
+    }
+}
+
+impl Cluster {
+    /// A link's end at a node. Both ends are made at once, so that no handshake is needed.
+    pub(super) fn link(&self, own: u32, peer: u32) -> Linked<Heap> {
+        let token = |from: u32, to: u32| 2 * self.connections + u64::from(from < to) + 1;
+        let agreed = Agreement {
+            to: own,
+            own: peer,
+            incarnation: self.members[peer as usize].incarnation,
+            generation: 0,
+            token: token(own, peer),
+            own_token: token(peer, own),
+            first: [[0; 3]; 2],
+            repair: Repair::Selective,
+            paths: 1,
+        };
+        let now = self.nanos();
+        let mut end = End::new(agreed, &Drive::RACK, now);
+        end.limit_lengths(self.longest as u16, self.longest as u16);
+        for channel in Channel::ALL {
+            end.give(channel, BUFFERS, now);
+        }
+        let room = (self.longest - HEADER_BYTES) & !7;
+        Linked::new(end, Frames::new(room, || Heap(HEADER_BYTES + room)))
+    }
+}

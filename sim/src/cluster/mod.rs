@@ -1,0 +1,177 @@
+//! Nodes of the protocol in simulated time.
+//!
+//! A node is `proto`'s [`Node`]: it decides on every operation, frame and answer, as it does in
+//! production. This module adds the time that hardware takes: the call from the processor to the
+//! interface, the interface's stages, the network, and the write into memory that a program polls.
+//!
+//! ```text
+//!   program --call--> node --send--> network --receive--> node --> memory, program
+//!           (store)        (stage)  (routers)  (stage)
+//! ```
+//!
+//! A stage serves one frame at a time. So a stream of frames is as fast as the slowest of the two
+//! stages and the links, and the time of one frame is the sum of all.
+//!
+//! Nobody computes in this time but interfaces. A program that waits lets time go on with
+//! [`Cluster::step`].
+mod calls;
+mod frames;
+mod memory;
+mod step;
+
+use self::frames::{Heap, Sent};
+pub use self::memory::{Event, Local, Program, RegionError};
+use crate::network::{BuildError, Network, Parameters};
+use crate::time::Time;
+use crate::topology::Topology;
+use ayre_proto::limits::{PEERS_MAX, TABLE_SLOTS};
+use ayre_proto::node::Node;
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use thiserror::Error;
+
+/// The times of a stage of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// The time for which a frame keeps the stage, besides that of its bytes.
+    pub frame: Time,
+    /// The time for which each byte keeps it.
+    pub byte: Time,
+    /// The time that a frame takes through it, besides that of its bytes.
+    pub latency: Time,
+}
+
+/// The times of an interface and of the processor beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceTimes {
+    /// From a program's store of a command to the interface.
+    pub call: Time,
+    /// From the interface to the network, reads of memory included.
+    pub send: Stage,
+    /// From the network to the program that polls, writes of memory included.
+    pub receive: Stage,
+}
+
+impl InterfaceTimes {
+    /// An interface beside PCIe of 16 GB/s, with stages of 10 ns for each frame: our choice.
+    pub const PCIE: Self = Self {
+        call: Time::from_nanos(150),
+        send: Stage { frame: Time::from_nanos(10), byte: Time(62), latency: Time::from_nanos(50) },
+        receive: Stage {
+            frame: Time::from_nanos(10),
+            byte: Time(62),
+            latency: Time::from_nanos(150),
+        },
+    };
+}
+
+/// Why a cluster cannot be built.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    /// The network cannot be built.
+    #[error(transparent)]
+    Network(#[from] BuildError),
+    /// The protocol knows fewer nodes.
+    #[error("{0} nodes: a node of the protocol has at most {PEERS_MAX} peers")]
+    Nodes(u32),
+    /// Frames do not fit the network's buffers.
+    #[error(
+        "buffers of {0} B: a frame of the protocol takes at least {least} B",
+        least = frames::LEAST
+    )]
+    Buffer(u32),
+}
+
+/// A node, its program and its interface.
+#[derive(Debug)]
+struct Member {
+    node: Node<Heap, Program>,
+    program: Program,
+    /// The interface has as many lives as its node was started.
+    incarnation: u64,
+    /// When each stage is free again.
+    sends: Time,
+    receives: Time,
+    /// The time of the entry in `due` that counts.
+    due: u64,
+}
+
+/// Nodes with a network between them.
+#[derive(Debug)]
+pub struct Cluster {
+    network: Network,
+    times: InterfaceTimes,
+    members: Vec<Member>,
+    /// Whether each node is dead: it hears and says nothing.
+    is_dead: Vec<bool>,
+    /// Frames that are in the network, by tag less one.
+    frames: Vec<Option<Sent>>,
+    free: Vec<u32>,
+    /// Frames that have left the network, by when their receiver knows of them.
+    arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    arrived: u64,
+    /// Nodes by when they have something to do.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    now: Time,
+    /// Connections that were made: they number the tokens of links.
+    connections: u64,
+    /// Bytes of the longest frame.
+    longest: usize,
+}
+
+impl Cluster {
+    /// Nodes at the places of a topology, none of them connected.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    pub fn new(
+        topology: &Topology,
+        parameters: Parameters,
+        times: InterfaceTimes,
+    ) -> Result<Self, ClusterError> {
+        let network = Network::silent(topology, parameters)?;
+        let nodes = network.nodes();
+        if nodes as usize > PEERS_MAX {
+            return Err(ClusterError::Nodes(nodes));
+        }
+        let longest =
+            frames::longest(parameters.buffer).ok_or(ClusterError::Buffer(parameters.buffer))?;
+        Ok(Self {
+            network,
+            times,
+            members: (0..nodes).map(|_| Member::new(nodes as usize, 1)).collect(),
+            is_dead: vec![false; nodes as usize],
+            frames: Vec::new(),
+            free: Vec::new(),
+            arrivals: BinaryHeap::new(),
+            arrived: 0,
+            due: BinaryHeap::new(),
+            now: Time::ZERO,
+            connections: 0,
+            longest,
+        })
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The network, with its counts.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+}
+
+impl Member {
+    fn new(nodes: usize, incarnation: u64) -> Self {
+        Self {
+            node: Node::new(nodes, TABLE_SLOTS),
+            program: Program::default(),
+            incarnation,
+            sends: Time::ZERO,
+            receives: Time::ZERO,
+            due: u64::MAX,
+        }
+    }
+}

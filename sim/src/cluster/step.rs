@@ -1,0 +1,126 @@
+//! Time goes on.
+use super::frames::Heap;
+use super::frames::Sending;
+use super::{Cluster, Member, Program};
+use crate::time::Time;
+use ayre_proto::link::frame::HEADER_BYTES;
+use ayre_proto::link::looks::Looks;
+use ayre_proto::node::Node;
+use ayre_proto::node::effects::Host;
+use core::cmp::Reverse;
+
+/// A nanosecond, the unit of time of nodes.
+const NANO: u64 = 1_000;
+
+impl Cluster {
+    /// Goes on to the next time at which anything happens, and lets all of it happen. Returns
+    /// whether there was any.
+    pub fn step(&mut self) -> bool {
+        let Some(next) = self.next_time() else { return false };
+        self.now = self.now.max(next);
+        while self.network.next_time().is_some_and(|at| at <= self.now) {
+            self.network.step();
+        }
+        self.leave_network();
+        while let Some(Reverse((at, _, place))) = self.arrivals.peek().copied() {
+            if at > self.now {
+                break;
+            }
+            self.arrivals.pop();
+            self.arrive(place);
+        }
+        let now = self.nanos();
+        while let Some(Reverse((due, number))) = self.due.peek().copied() {
+            if due > now {
+                break;
+            }
+            self.due.pop();
+            if self.members[number as usize].due == due {
+                self.members[number as usize].due = u64::MAX;
+                self.with_node(number, Time::ZERO, |node, host| node.on_time(now, host));
+            }
+        }
+        true
+    }
+
+    /// The next time at which anything happens.
+    pub fn next_time(&mut self) -> Option<Time> {
+        let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
+        let due = self.due.peek().map(|Reverse((due, _))| Time(due.saturating_mul(NANO)));
+        [self.network.next_time(), arrival, due].into_iter().flatten().min()
+    }
+
+    /// The time in nanoseconds, by which nodes count.
+    pub(super) fn nanos(&self) -> u64 {
+        self.now.0 / NANO
+    }
+
+    /// Frames whose last byte has left the network, or is about to, pass the receiver's stage.
+    fn leave_network(&mut self) {
+        let deliveries: Vec<_> = self.network.deliveries().collect();
+        for delivery in deliveries {
+            let place = delivery.tag.get() - 1;
+            let Some(sent) = &self.frames[place as usize] else { continue };
+            let bytes = HEADER_BYTES + sent.payload.len();
+            let member = &mut self.members[sent.to as usize];
+            let stage = &self.times.receive;
+            let passing = Time(stage.byte.0 * bytes as u64);
+            let begin = delivery.at.max(member.receives);
+            member.receives = begin + stage.frame + passing;
+            self.arrived += 1;
+            let at = begin + stage.latency + passing;
+            self.arrivals.push(Reverse((at, self.arrived, place)));
+        }
+    }
+
+    /// A node has a frame.
+    fn arrive(&mut self, place: u32) {
+        let sent = self.frames[place as usize].take();
+        self.free.push(place);
+        let Some(sent) = sent.filter(|sent| !self.is_dead[sent.to as usize]) else { return };
+        let looks = Looks::all_the_time(self.nanos());
+        self.with_node(sent.to, Time::ZERO, |node, host| {
+            node.on_frame((&sent.header, &sent.payload), &looks, host);
+        });
+    }
+
+    /// A node acts. Its frames enter the interface after a time.
+    pub(super) fn with_node<R>(
+        &mut self,
+        own: u32,
+        after: Time,
+        act: impl FnOnce(&mut Node<Heap, Program>, &mut Host<'_, Program, Sending<'_>>) -> R,
+    ) -> R {
+        let at = self.now + after;
+        let Member { node, program, sends, .. } = &mut self.members[own as usize];
+        let mut wire = Sending {
+            own,
+            at,
+            free_at: sends,
+            times: &self.times,
+            network: &mut self.network,
+            frames: &mut self.frames,
+            free: &mut self.free,
+            is_dead: &self.is_dead,
+        };
+        let done = act(node, &mut Host { program, wire: &mut wire });
+        self.schedule(own);
+        done
+    }
+
+    /// Notes when a node has something to do next.
+    pub(super) fn schedule(&mut self, own: u32) {
+        if self.is_dead[own as usize] {
+            return;
+        }
+        let now = self.nanos();
+        let member = &mut self.members[own as usize];
+        let deadline = member.node.deadline();
+        // What is due at once waits for the next step, so that a node is not asked for ever.
+        let due = deadline.max(now);
+        if deadline != u64::MAX && due != member.due {
+            member.due = due;
+            self.due.push(Reverse((due, own)));
+        }
+    }
+}

@@ -27,6 +27,7 @@
 //!
 //! Each step belongs to a [`Part`] of the whole time. The parts of an item, and its waits, sum to
 //! its time exactly.
+mod rate;
 mod run;
 
 use crate::calendar::Calendar;

@@ -1,5 +1,6 @@
 //! Results: means with their confidence, percentiles, and where the time went.
 mod batches;
+mod line;
 
 use crate::packet::Packet;
 use crate::random::mix;
@@ -7,6 +8,7 @@ use crate::time::Time;
 pub(crate) use batches::student;
 pub use batches::{Batches, Interval, across};
 use hdrhistogram::Histogram;
+pub use line::{Line, fit};
 
 /// The time of packets by where it went. The parts of a packet sum to its delay exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,34 @@
+//! Rates of streams of items.
+use super::{Course, Machine};
+use crate::time::Time;
+
+impl Machine {
+    /// Items per second that end, if this number of items take the course and all are there at
+    /// once. The second half is measured, for the first one fills the machine.
+    ///
+    /// # Panics
+    /// If there are fewer than four items, or they do not all end.
+    pub fn per_second(&mut self, course: Course, items: usize) -> f64 {
+        assert!(items >= 4, "a rate needs a second half");
+        let first = self.add(course, core::iter::repeat_n(Time::ZERO, items));
+        self.run();
+        let [begin, end] = [items / 2, items - 1].map(|item| self.passage(first + item).ended);
+        (items - 1 - items / 2) as f64 * 1e12 / (end - begin).0 as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Part, Step};
+
+    #[test]
+    fn the_unit_that_is_held_longest_sets_the_rate() {
+        const PART: Part = Part("part");
+        let mut machine = Machine::default();
+        let course = [30, 100, 20].map(|nanos| {
+            Step::pipelined(PART, machine.unit(), Time::from_nanos(nanos), Time::from_nanos(500))
+        });
+        assert_eq!(machine.per_second(course.to_vec(), 1_000), 1e7);
+    }
+}

@@ -4,7 +4,6 @@
 //! computes a row from inputs that the row does not contain, and judges it by the row's tolerance.
 //! A row without a check is not modelled yet, and is listed as such.
 mod dart;
-mod deadlock;
 mod extoll;
 mod forth;
 mod grim;
@@ -87,7 +86,6 @@ impl Check {
 /// All checks.
 pub fn checks() -> Vec<Check> {
     let mut all = extoll::checks();
-    all.extend(deadlock::checks());
     all.extend(forth::checks());
     all.extend(dart::checks());
     all.extend(grim::checks());

@@ -1,5 +1,5 @@
 //! Rows of the EXTOLL thesis about deadlocks in meshes and tori (section 2.7).
-use super::{Check, Value};
+use super::super::{Check, Value};
 use crate::link::LinkTiming;
 use crate::network::{Network, NodeQueue, Outcome, Parameters, Readout, Switching};
 use crate::routing::{Plan, Policy};

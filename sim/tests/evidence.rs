@@ -11,6 +11,7 @@ const KNOWN: &[&str] = &[
     "EX-7.3-eff",
     "EX-T9.1-put-m",
     "FO-F6-80",
+    "FO-F9-prop",
 ];
 
 #[test]

@@ -36,16 +36,12 @@ fn topologies_are_read_as_they_were_written() {
 
 #[test]
 fn the_form_of_the_documentation_is_read() {
-    let text = "# Two switches and three nodes.\n\
-        router left 8\n\
-        router right\n\
-        link left right   # at the lowest free ports\n\n\
-        node a left\n\
-        node b right:2\n\
-        node c left:5 right:5\n\
-        end\n";
-    let named = Named::from_text("t", text).unwrap();
-    assert_eq!(named.topology.ports, [8, 6]);
+    let source = include_str!("../src/topology/named/mod.rs");
+    let block = source.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let text = block.unwrap().replace("/// ", "").replace("///", "");
+    let named = Named::read("t", &text).unwrap();
+    // `right` has outputs 2, 5, 6, 7 by name and 0 as the lowest that is free.
+    assert_eq!(named.topology.ports, [8, 8, 2]);
     let ports = |number: usize| {
         let node = named.topology.nodes[number];
         [(node.inject.router, node.inject.port), (node.eject.router, node.eject.port)]

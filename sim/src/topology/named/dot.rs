@@ -54,6 +54,14 @@ pub(super) fn read(text: &str) -> Result<Named, Fault> {
     graph.draft()?.finish(last)
 }
 
+/// Whether a text begins as DOT does. The text form has none of its words.
+pub(super) fn is_dot(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', '/']));
+    let first = first.unwrap_or_default().split(|c| !is_word(c)).next().unwrap_or_default();
+    ["strict", "graph", "digraph"].contains(&first)
+}
+
 /// The tokens of a text, without comments.
 fn split(text: &str) -> Result<Vec<Token>, Fault> {
     let mut tokens = Vec::new();

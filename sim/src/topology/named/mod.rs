@@ -16,9 +16,11 @@ use std::collections::HashSet;
 /// # Two switches and three nodes.
 /// router left 8          # a router, and how many ports it has
 /// router right           # one with as many ports as are used
-/// link left right        # a link each way, at the lowest free ports
-/// link left:6 right:6    # a second one, which has to name its ports
-/// link left:7 -> right:7 # a link one way
+/// router above
+/// link left above        # a link each way, at the lowest free ports
+/// link left:6 right:6    # parallel links name their ports, all of them
+/// link left:7 right:7
+/// link right -> above    # a link one way
 /// node a left            # a node, at the lowest free port
 /// node b right:2         # a node at this port
 /// node c left:5 right:5  # a node whose packets enter at `left` and leave at `right`
@@ -56,6 +58,14 @@ impl Named {
         let routers = names('r', topology.ports.len());
         let nodes = names('n', topology.nodes.len());
         Self { topology, routers, nodes }
+    }
+
+    /// Reads either form: DOT, if the first word is one that DOT begins with. `file` is for errors.
+    ///
+    /// # Errors
+    /// See [`FileFault`].
+    pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
+        if dot::is_dot(text) { Self::from_dot(file, text) } else { Self::from_text(file, text) }
     }
 
     /// Reads the text form. `file` is for errors.

@@ -197,7 +197,8 @@ fn verdict(replicas: &[Replica], measured: &[&Replica]) -> (Verdict, Vec<String>
 fn links(record: &Record, span: Time, topology: &Topology) -> Links {
     let busy = |router, port| {
         let windows = (0..record.windows()).map(|window| record.busy(window, router, port).0);
-        windows.sum::<u64>() as f64 / span.0.max(1) as f64
+        // A packet that is on the link at the end counts as a whole.
+        (windows.sum::<u64>() as f64 / span.0.max(1) as f64).min(1.0)
     };
     let all: Vec<_> = topology
         .links

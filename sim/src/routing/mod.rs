@@ -74,6 +74,24 @@ pub enum Policy {
     Adaptive,
 }
 
+impl Policy {
+    /// All policies with their names.
+    pub const NAMES: [(&'static str, Self); 12] = [
+        ("direct", Self::Direct),
+        ("dimension-order", Self::DimensionOrder),
+        ("up-by-target", Self::UpByTarget),
+        ("up-by-chance", Self::UpByChance),
+        ("plain-dimension-order", Self::PlainDimensionOrder),
+        ("shortest-path", Self::ShortestPath),
+        ("spread-shortest-path", Self::SpreadShortestPath),
+        ("up-down", Self::UpDown),
+        ("west-first", Self::WestFirst),
+        ("minimal", Self::Minimal),
+        ("valiant", Self::Valiant),
+        ("adaptive", Self::Adaptive),
+    ];
+}
+
 /// Why a policy does not fit.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RoutingError {

@@ -99,6 +99,23 @@ impl Scenario {
         &self.swept
     }
 
+    /// This scenario, if it has one point.
+    ///
+    /// # Errors
+    /// [`Problem::Sweep`] names the first list.
+    pub fn one_point(self) -> Result<Self, ScenarioError> {
+        match self.swept.first() {
+            Some(name) => Err(self.points[0].fail(&[name], Problem::Sweep(name))),
+            None => Ok(self),
+        }
+    }
+
+    /// The packets that all points and replicas deliver if nothing ends them before, those of the
+    /// warm-up included: a [`Watch`] is told of as many.
+    pub fn packets(&self) -> u64 {
+        self.points.iter().map(Values::packets).sum()
+    }
+
     /// How many points there are.
     pub fn len(&self) -> usize {
         self.points.len()

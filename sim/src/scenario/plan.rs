@@ -85,11 +85,17 @@ impl Values {
     }
 
     /// A fault that lies in some parameters: that which somebody gave is named.
-    fn fail(&self, keys: &[&str], problem: impl Into<Problem>) -> ScenarioError {
+    pub(super) fn fail(&self, keys: &[&str], problem: impl Into<Problem>) -> ScenarioError {
         let places = keys.iter().map(|name| &self.of(name).place);
         let place = places.into_iter().find(|place| **place != Place::Default);
         let place = place.unwrap_or(&Place::Default).clone();
         ScenarioError::new(place, problem)
+    }
+
+    /// Packets of all replicas, those of the warm-up included.
+    pub(super) fn packets(&self) -> u64 {
+        let replica = self.value("warmup").number() + self.value("packets").number();
+        u64::from(self.number("replicas")) * replica
     }
 
     /// The network that these values make.

@@ -46,6 +46,14 @@ fn lists_make_the_product() {
 }
 
 #[test]
+fn one_point_is_no_sweep() {
+    let read = |text: &str| Scenario::read("file", text, &[] as &[&str]).unwrap();
+    assert_eq!(read("load = [0.1]").one_point().unwrap().len(), 1);
+    let said = read("packets = 9\nload = [0.1, 0.2]").one_point().unwrap_err().to_string();
+    assert!(said.starts_with("file:2:9: `load` is a list, which makes a sweep"), "{said}");
+}
+
+#[test]
 fn faults_are_named_with_their_place() {
     let faults = [
         ("load = 0.5\nbufer = '2 KiB'", "2:1: there is no parameter `bufer`; is `buffer` meant?"),
@@ -151,6 +159,7 @@ fn a_stopped_run_gives_what_there_is() {
     let scenario = Scenario::from_toml(text).unwrap();
     let results = scenario.run_watched("", 1, &StopAt(60_000.into()));
     assert!(!results.complete);
+    assert_eq!(scenario.packets(), 80_000);
     let packets: Vec<_> = results.points.iter().map(|point| point.packets).collect();
     assert!((40_000..40_100).contains(&packets[0]), "{packets:?}");
     assert!((20_000..20_100).contains(&packets[1]), "{packets:?}");

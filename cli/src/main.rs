@@ -3,14 +3,17 @@
 mod deposit;
 mod info;
 mod manual;
+mod net;
 mod page;
 mod perf;
 mod run;
+mod sim;
 mod study;
 mod sys;
 mod top;
 mod tune;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -18,6 +21,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// The code for a failure of the tool itself, as `env` and `timeout` use it: a job's own codes stay
 /// recognisable.
 const TOOL_FAILED: u8 = 125;
+/// The code for a fault in what the tool was given to read, as for its arguments.
+const BAD_INPUT: u8 = 2;
+/// The code for a finding that its reader should not miss, such as a deadlock.
+const BAD_NEWS: u8 = 3;
 
 /// Ayre: one-sided communication, messages and remote queues between processes.
 #[derive(Parser)]
@@ -48,6 +55,10 @@ enum Command {
     Top(top::Args),
     /// Study recordings of collectives: which loads of links go with slow calls
     Study(study::Args),
+    /// Run networks in simulated time: delays, throughput, loads, deadlocks
+    Sim(sim::Args),
+    /// Look into the topology of a network: routes, their loads, their deadlocks
+    Net(net::Args),
     /// Print what a shell completes commands and options by
     Completions(manual::Completions),
     /// Write the pages of the manual, for `man`
@@ -66,6 +77,8 @@ fn main() -> ExitCode {
         Command::Disasm(args) => deposit::disassemble(&args),
         Command::Top(args) => top::run(&args),
         Command::Study(args) => study::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Net(args) => net::run(&args),
         Command::Completions(args) => manual::complete(&args, tool()),
         Command::Man(args) => manual::print(&args, tool()),
     };
@@ -73,6 +86,21 @@ fn main() -> ExitCode {
         eprintln!("ayre: {error:#}");
         ExitCode::from(TOOL_FAILED)
     })
+}
+
+/// Says what is wrong with what the tool was given to read.
+fn refused(error: &anyhow::Error) -> ExitCode {
+    eprintln!("ayre: {error:#}");
+    ExitCode::from(BAD_INPUT)
+}
+
+/// Prints a text.
+fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader such as `head` may have seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// All that the tool takes.

@@ -35,7 +35,7 @@ pub(crate) fn complete(args: &Completions, tool: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for the tool and one for each of its commands.
+/// Writes a page for the tool, and one for each of its commands and of theirs.
 pub(crate) fn print(args: &Pages, tool: Command) -> Result<ExitCode> {
     create_dir_all(&args.folder).with_context(|| args.folder.display().to_string())?;
     for (name, text) in pages(tool)? {
@@ -63,7 +63,10 @@ fn pages(tool: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
         man.render(&mut text)?;
         Ok((man.get_filename(), text))
     };
-    let mut pages = tool.get_subcommands().map(page).collect::<io::Result<Vec<_>>>()?;
+    let commands = tool.get_subcommands();
+    let all = commands.flat_map(|command| [command].into_iter().chain(command.get_subcommands()));
+    let is_own = |command: &&Command| command.get_name() != "help";
+    let mut pages = all.filter(is_own).map(page).collect::<io::Result<Vec<_>>>()?;
     let (name, mut text) = page(&tool)?;
     text.extend(environment().into_bytes());
     pages.push((name, text));
@@ -123,6 +126,7 @@ mod tests {
             assert!(page(&format!("ayre-{name}.1")).contains(".SH SYNOPSIS"), "{name}");
         }
         assert!(page("ayre-run.1").contains("--hosts"));
+        assert!(page("ayre-sim-run.1").contains("--trace"));
         let all = page("ayre.1");
         for setting in SETTINGS {
             assert!(all.contains(&format!("\n\\fB{}\\fR\n", setting.name)), "{}", setting.name);
@@ -144,7 +148,8 @@ mod tests {
     fn every_argument_of_every_command_has_a_help_text() {
         let mut tool = tool();
         tool.build();
-        for command in tool.get_subcommands() {
+        let commands = tool.get_subcommands();
+        for command in commands.flat_map(|one| [one].into_iter().chain(one.get_subcommands())) {
             assert!(command.get_about().is_some(), "{}", command.get_name());
             for argument in command.get_arguments() {
                 let name = format!("{} {}", command.get_name(), argument.get_id());

@@ -1,4 +1,10 @@
-//! Tests of the findings of `ayre study` in recordings with planted effects.
+//! Tests of the findings of `ayre study` in recordings with planted effects, and of `ayre sim` and
+//! `ayre net`.
+
+#[path = "study/net.rs"]
+mod net;
+#[path = "study/sim.rs"]
+mod sim;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -25,6 +31,13 @@ fn found(arguments: &[&str]) -> String {
     let output = study(arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The output of a call that ends with this status: with 2, the error.
+fn said(status: i32, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_ayre")).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    String::from_utf8(if status == 2 { output.stderr } else { output.stdout }).unwrap()
 }
 
 /// A folder that goes with its test.

@@ -245,6 +245,11 @@ pub(crate) const LAYERS: &[Layer] = &[
     },
     Layer { folder: "xtask/", uses: &[], tests_use: &[] },
     Layer { folder: "fuzz/", uses: &["ayre", "ayre-proto", "ayre-sim"], tests_use: &[] },
+    Layer {
+        folder: "cli/",
+        uses: &["ayre", "ayre-proto", "ayre-sim"],
+        tests_use: &["ayre-conformance"],
+    },
     Layer { folder: "", uses: &["ayre", "ayre-proto"], tests_use: &["ayre-conformance"] },
 ];
 
@@ -313,7 +318,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "cli/src/",
-        layers: &["deposit manual page sys", "info run study", "perf top", "tune"],
+        layers: &["deposit manual page sys", "info run study", "net perf sim top", "tune"],
     },
     CrateRules {
         folder: "xtask/src/",

@@ -187,7 +187,7 @@ fn narrow(lines: &mut [Vec<String>]) {
 }
 
 /// Lines of cells, each column as wide as its longest cell.
-fn aligned(lines: &[Vec<String>]) -> String {
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
     let widths = widths(lines);
     let mut text = String::new();
     for line in lines {

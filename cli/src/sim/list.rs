@@ -1,0 +1,110 @@
+//! `ayre sim list`: the parameters of scenarios.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use ayre_sim::scenario::{KEYS, Key, Kind};
+
+/// The arguments of `ayre sim list`.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// A parameter, or a group of them, to list alone
+    name: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let is_meant =
+        |key: &&Key| args.name.as_deref().is_none_or(|n| n == key.name || n == key.group);
+    let keys: Vec<_> = KEYS.iter().filter(is_meant).collect();
+    if keys.is_empty() {
+        let name = args.name.as_deref().unwrap_or_default();
+        let groups = groups(&KEYS.iter().collect::<Vec<_>>()).join(", ");
+        let error = anyhow!("there is no parameter or group `{name}`; the groups are {groups}");
+        return Ok(crate::refused(&error));
+    }
+    crate::print(&text(&keys))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The groups, in the order in which they come first.
+fn groups(keys: &[&Key]) -> Vec<&'static str> {
+    let mut groups = vec![];
+    for key in keys {
+        if !groups.contains(&key.group) {
+            groups.push(key.group);
+        }
+    }
+    groups
+}
+
+fn text(keys: &[&Key]) -> String {
+    let mut text = String::new();
+    for group in groups(keys) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}{group}", if text.is_empty() { "" } else { "\n" });
+        for key in keys.iter().filter(|key| key.group == group) {
+            text += &entry(key);
+        }
+    }
+    text
+}
+
+/// All that there is to know of a parameter.
+fn entry(key: &Key) -> String {
+    let mut text = format!("  {} = {}\n      {}\n", key.name, defaults(key), key.meaning);
+    if let Kind::Choice(choices) = key.kind {
+        let width = choices.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, meaning) in choices {
+            let _ = writeln!(text, "        {name:width$}  {meaning}");
+        }
+    } else {
+        let _ = writeln!(text, "      values: {}", key.kind);
+    }
+    if !key.needs.is_empty() {
+        let _ = writeln!(text, "      belongs to {}", key.needs_text());
+    }
+    let _ = writeln!(text, "      source: {}", key.source);
+    text
+}
+
+/// The default value; where it depends on the topology, each one with its topologies.
+fn defaults(key: &Key) -> String {
+    let topologies = match KEYS.iter().find(|key| key.name == "topology").map(|key| key.kind) {
+        Some(Kind::Choice(choices)) => choices,
+        _ => &[],
+    };
+    let mut defaults: Vec<(&str, Vec<&str>)> = vec![];
+    for (topology, _) in topologies {
+        let value = key.default_for(topology);
+        match defaults.iter_mut().find(|(other, _)| *other == value) {
+            Some((_, having)) => having.push(topology),
+            None => defaults.push((value, vec![topology])),
+        }
+    }
+    match &defaults[..] {
+        [(value, _)] => (*value).to_owned(),
+        several => {
+            let one = |(value, of): &(&str, Vec<_>)| format!("{value} ({})", of.join(", "));
+            several.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_is_listed_once_with_its_default() {
+        let text = text(&KEYS.iter().collect::<Vec<_>>());
+        for key in KEYS {
+            let heads = text.lines().filter(|line| line.starts_with(&format!("  {} = ", key.name)));
+            let heads: Vec<_> = heads.collect();
+            assert_eq!(heads.len(), 1, "{}", key.name);
+            assert!(heads[0].contains(key.default_for("star")), "{heads:?}");
+            assert!(heads[0].contains(key.default_for("torus")), "{heads:?}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 160), "{text}");
+    }
+}

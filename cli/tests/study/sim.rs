@@ -1,0 +1,112 @@
+//! Tests of `ayre sim`: what it prints and keeps, and its exit status.
+
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Folder;
+
+/// The output of a call that ends with this status.
+fn said(status: i32, arguments: &[&str]) -> String {
+    super::said(status, &[&["sim"], arguments].concat())
+}
+
+const SHORT: [&str; 3] = ["packets=4000", "warmup=400", "replicas=2"];
+
+#[test]
+fn a_run_without_a_file_tells_all_of_one_point() {
+    let text = said(0, &[&["run"], &SHORT[..]].concat());
+    for part in ["verdict      stable", "packets = 4000", "99.9 % within", "on the move", "busiest"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // Half of the rate of 2.5 Gb/s is offered.
+    let rate = super::number(&text, "offered\n", "Gb/s to each node");
+    assert!((rate - 1.25).abs() < 0.05, "{text}");
+}
+
+#[test]
+fn results_that_were_kept_are_told_as_before() {
+    let folder = Folder::new("sim-kept");
+    let file = folder.file("loads.toml", "# A star\nload = [0.3, 0.6]\nnodes = [4, 8]\n");
+    let [json, csv, again] = ["a.json", "a.csv", "b.csv"].map(|name| folder.0.join(name));
+    let [json, csv, again] = [&json, &csv, &again].map(|path| path.to_str().unwrap());
+    let kept = ["sweep", &file, "--json", json, "--csv", csv];
+    let text = said(0, &[&kept[..], &SHORT].concat());
+    assert_eq!(text.lines().count(), 2 + 4, "{text}");
+    assert_eq!(text.matches("stable").count(), 4, "{text}");
+    assert_eq!(said(0, &["report", json, "--csv", again]), text);
+    let [csv, again] = [csv, again].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!(csv, again);
+    assert!(csv.starts_with("load,nodes,verdict,"), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + 4);
+    // The same in one thread.
+    let one = ["sweep", &file, "--threads", "1"];
+    assert_eq!(said(0, &[&one[..], &SHORT].concat()), text);
+}
+
+#[test]
+fn what_a_network_does_not_carry_has_a_status_of_its_own() {
+    let text = said(3, &["sweep", "load=[0.2, 1.5]", "packets=20000", "warmup=2000"]);
+    assert!(text.contains("0.2   stable") && text.contains("1.5   unstable"), "{text}");
+    assert!(text.contains("point 2 (load = 1.5): "), "{text}");
+}
+
+#[test]
+fn a_fault_of_the_input_is_told_with_its_place() {
+    let folder = Folder::new("sim-faults");
+    let faulty = folder.file("faulty.toml", "load = 0.5\n  bufer = '2 KiB'\n");
+    let sweep = folder.file("sweep.toml", "seed = 4\nload = [0.1, 0.2]\n");
+    let cut = folder.file("cut.json", "{\"format\": 1, \"name\": ");
+    for (arguments, place, fault) in [
+        (&["run", &faulty][..], format!("{faulty}:2:3"), "is `buffer` meant?"),
+        (&["run", &sweep], format!("{sweep}:2:9"), "`load` is a list, which makes a sweep"),
+        (&["run", "load=9"], "argument `load=9`".to_owned(), "out of range"),
+        (&["run", &sweep, &faulty], faulty.clone(), "is another one"),
+        (&["run", "none.toml"], "none.toml".to_owned(), "could not read"),
+        (&["report", &cut], cut.clone(), "line 1 column 22"),
+        (&["list", "lode"], "lode".to_owned(), "the groups are topology"),
+    ] {
+        let said = said(2, arguments);
+        assert!(said.starts_with("ayre: ") && said.lines().count() == 1, "{said}");
+        assert!(said.contains(&place) && said.contains(fault), "{said}: {place}, {fault}");
+    }
+}
+
+#[test]
+fn a_trace_has_the_packets_on_links() {
+    let folder = Folder::new("sim-trace");
+    let trace = folder.0.join("trace.json");
+    let text = said(0, &[&["run", "--trace", trace.to_str().unwrap()], &SHORT[..]].concat());
+    let shown = super::number(&text, "trace", "packets on links");
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let slices = events.iter().filter(|event| event["ph"] == "X").count();
+    assert!(slices > 0 && slices as f64 == shown, "{slices} {text}");
+}
+
+/// Whether a process holds this signal back.
+fn holds_back(process: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+    let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+    mask >> (signal.as_raw() - 1) & 1 == 1
+}
+
+#[test]
+fn a_run_that_is_interrupted_gives_what_there_is() {
+    let child = Command::new(env!("CARGO_BIN_EXE_ayre"))
+        .args(["sim", "sweep", "packets=10000000000", "load=[0.1,0.2]"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !holds_back(child.id(), Signal::INT) {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with("stopped: there would be more\n"), "{text}");
+    assert!(text.contains("replicas were stopped before their end"), "{text}");
+}

@@ -12,6 +12,11 @@ const KNOWN: &[&str] = &[
     "EX-T9.1-put-m",
     "FO-F6-80",
     "FO-F9-prop",
+    "GR-F5.4",
+    "GR-F5.5-nhalf",
+    "GR-F5.8",
+    "GR-T5.4-P4-9-lat",
+    "GR-T5.4-P3-9-bw",
 ];
 
 #[test]

@@ -1,9 +1,12 @@
 //! Rows of the GRIM thesis.
+mod path;
+
 use super::{Check, Value};
 use crate::grim::{TranslationMiss, card, store_and_forward, video};
 
 pub(super) fn checks() -> Vec<Check> {
     let mut all = interface();
+    all.extend(path::checks());
     all.extend(faults());
     all
 }

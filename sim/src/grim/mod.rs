@@ -1,6 +1,15 @@
 //! GRIM: a network interface with firmware, and a card with an FPGA as a further endpoint.
 //!
-//! Source: the GRIM thesis. Times are microseconds, as the source gives them.
+//! Source: the GRIM thesis. [`Way`](path::Way) moves a message from host to host on a
+//! [`Platform`](platform::Platform): [ways into the card](inject), [firmware], [DMA](dma).
+pub mod dma;
+pub mod firmware;
+pub mod inject;
+pub mod path;
+pub mod platform;
+
+/// Bytes of a message's header (figure 4.2).
+pub const HEADER: u32 = 32;
 
 /// A miss of the interface's translation cache (table 5.3).
 #[derive(Clone, Copy, Debug)]

@@ -53,6 +53,8 @@ pub enum Hold {
     On,
     /// It is given back.
     End,
+    /// It is given back when this time has passed, while the item goes on at once.
+    EndAfter(Time),
 }
 
 /// A step of an item.
@@ -94,6 +96,12 @@ impl Step {
     /// A step that gives back `servers` of a unit.
     pub const fn give(part: Part, unit: UnitId, servers: u32) -> Self {
         Self { unit: Some(unit), servers, hold: Hold::End, latency: Time::ZERO, part }
+    }
+
+    /// A step that gives back `servers` of a unit when `time` has passed. The item goes on at once:
+    /// the head of a packet leaves a unit that stays busy with its tail.
+    pub const fn give_after(part: Part, unit: UnitId, servers: u32, time: Time) -> Self {
+        Self { unit: Some(unit), servers, hold: Hold::EndAfter(time), latency: Time::ZERO, part }
     }
 }
 

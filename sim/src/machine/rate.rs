@@ -31,4 +31,23 @@ mod tests {
         });
         assert_eq!(machine.per_second(course.to_vec(), 1_000), 1e7);
     }
+
+    #[test]
+    fn a_unit_that_is_given_back_late_sets_the_rate_and_delays_nobody_alone() {
+        const PART: Part = Part("part");
+        let slow = || {
+            let mut machine = Machine::default();
+            let unit = machine.unit();
+            let tail = Step::give_after(PART, unit, 1, Time::from_nanos(60));
+            let pass = Step::delay(PART, Time::from_nanos(40));
+            (machine, vec![Step::take(PART, unit, 1), pass, tail], unit)
+        };
+        let (mut machine, course, unit) = slow();
+        let alone = machine.add(course, [Time::ZERO]);
+        machine.run();
+        assert_eq!(machine.passage(alone).time(), Time::from_nanos(40));
+        assert_eq!(machine.kept(unit), 0);
+        let (mut machine, course, _) = slow();
+        assert_eq!(machine.per_second(course, 1_000), 1e7);
+    }
 }

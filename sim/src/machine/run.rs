@@ -123,12 +123,19 @@ impl Machine {
             return;
         }
         let step = self.step(number);
-        match step.unit {
-            Some(unit) if step.hold == Hold::End => {
+        let Some(unit) = step.unit else {
+            return self.go_on(number, now, step.latency);
+        };
+        match step.hold {
+            Hold::End => {
                 self.free(unit, step.servers, now);
                 self.go_on(number, now, step.latency);
             }
-            Some(unit) => {
+            Hold::EndAfter(time) => {
+                self.free_at(unit, step.servers, now + time);
+                self.go_on(number, now, step.latency);
+            }
+            Hold::For(_) | Hold::On => {
                 let none_waits = self.units[unit.0 as usize].waiting.is_empty();
                 if none_waits && self.has_room(unit, step.servers) {
                     self.serve(number, now);
@@ -136,7 +143,6 @@ impl Machine {
                     self.units[unit.0 as usize].waiting.push_back(number);
                 }
             }
-            None => self.go_on(number, now, step.latency),
         }
     }
 
@@ -149,11 +155,16 @@ impl Machine {
             let unit = &mut self.units[id.0 as usize];
             unit.change(unit.serving + step.servers, now);
             if let Hold::For(hold) = step.hold {
-                let free = FREE + u64::from(step.servers);
-                self.calendar.insert(Event { at: now + hold, what: free << 32 | u64::from(id.0) });
+                self.free_at(id, step.servers, now + hold);
             }
         }
         self.go_on(number, now, step.latency);
+    }
+
+    /// Servers of a unit will be free.
+    fn free_at(&mut self, unit: UnitId, servers: u32, at: Time) {
+        let free = FREE + u64::from(servers);
+        self.calendar.insert(Event { at, what: free << 32 | u64::from(unit.0) });
     }
 
     fn go_on(&mut self, number: u32, now: Time, latency: Time) {

@@ -8,13 +8,22 @@
 //!                  (host)                  |  ^            |          |
 //!                                         ATU DMA read     '-> responder (get, lock)
 //! ```
+//!
+//! [`Parameters`] are the times of an interface. A [`Pair`] is two nodes made of units, and
+//! [`Operation`]s pass through them. [`atu`] and [`issue`] compare ways of translating addresses
+//! and of giving commands.
 pub mod atu;
 pub mod frame;
 pub mod issue;
+pub mod layers;
+pub mod mpi;
+mod operation;
+mod pair;
 
 use crate::host::Host;
-use crate::machine::{Course, Machine, Part, Step};
 use crate::time::{Clock, Time};
+pub use operation::Operation;
+pub use pair::{Pair, Transfer};
 
 /// The parts of an operation's time (table 9-1).
 pub mod part {
@@ -30,17 +39,24 @@ pub mod part {
     pub const TRANSLATION: Part = Part("translation");
     /// A read of the host's memory.
     pub const DMA_READ: Part = Part("DMA read");
-    /// From one interface to the other.
+    /// From one interface to the other, for the shortest packet.
     pub const TRIP: Part = Part("network trip");
+    /// The rest of a longer packet, which passes the link behind its beginning.
+    pub const TAIL: Part = Part("tail of the packet");
     /// A write into the host's memory, up to the program that polls for it.
     pub const DMA_WRITE: Part = Part("DMA write");
+    /// Units are taken and given back.
+    pub const QUEUE: Part = Part("queue");
 }
 
 /// An interface's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Software at both ends (table 9-2).
+    /// Software at both ends (table 9-2), half of it at each. Reconstructed: the thesis does not
+    /// divide it.
     pub software: Time,
+    /// The processor is held by a store into the device.
+    pub store: Time,
     /// The processor's store into the device.
     pub pio_write: Time,
     /// A pass through a unit of RMA.
@@ -53,6 +69,22 @@ pub struct Parameters {
     pub trip: Time,
     /// A write into the host's memory.
     pub dma_write: Time,
+    /// The core's clock, at which bytes pass the link and the crossbar on the chip. The list of
+    /// table 9-2 has none: it knows no lengths.
+    pub clock: Option<Clock>,
+    /// Cycles from the end of a packet until a unit of RMA takes its next command.
+    pub turnaround: u64,
+    /// The kernel's times, if it translates the addresses before the command (section 7.5.5).
+    pub kernel: Option<Kernel>,
+}
+
+/// The cost of the kernel to an operation whose addresses it translates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// At the node that gives the command.
+    pub send: Time,
+    /// At the node that sees the operation's end.
+    pub receive: Time,
 }
 
 /// Cycles of the on-chip crossbar HTAX with its bridge, towards a unit and from a unit to the host
@@ -64,138 +96,61 @@ const UNIT: u64 = 8;
 /// Cycles of a request and its response over the channel between a unit and the ATU. Reconstructed:
 /// a packet passes every second cycle (section 5.2.9), so each takes one at least.
 const ATS: u64 = 2;
+/// Cycles from the end of a packet until a unit of RMA takes its next command. Reconstructed from
+/// the rate of notification puts (table 9-3): 60 cycles less the unit's 8 and the packet's 21. The
+/// thesis says that each unit is one state machine (section 7.5.6), and no more.
+const TURNAROUND: u64 = 31;
 
 impl Parameters {
     /// The sub-operations as the thesis lists them (table 9-2).
     pub const LISTED: Self = Self {
         software: Time::from_nanos(300),
+        store: Time::ZERO,
         pio_write: Time::from_nanos(150),
         unit: Time::from_nanos(50),
         translation: Time::from_nanos(70),
         dma_read: Time::from_nanos(350),
         trip: Time::from_nanos(650),
         dma_write: Time::from_nanos(200),
+        clock: None,
+        turnaround: 0,
+        kernel: None,
     };
 
     /// The sub-operations composed of the host's times and of cycles of the interface. The network
     /// trip and the software are taken from table 9-2: the thesis says nothing about their parts.
     pub fn composed(host: &Host, clock: Clock) -> Self {
         Self {
+            store: host.store,
             pio_write: host.to_device + clock.span(HTAX_IN),
             unit: clock.span(UNIT),
             translation: clock.span(atu::HIT + ATS),
             dma_read: host.device_read + clock.span(HTAX_IN + HTAX_OUT),
             dma_write: host.device_write() + clock.span(HTAX_OUT),
+            clock: Some(clock),
+            turnaround: TURNAROUND,
             ..Self::LISTED
         }
     }
-}
 
-/// Puts of a stream; the second half is measured.
-const PUTS: usize = 200;
+    /// The kernel translates both addresses by its flat table, and one back for the program that
+    /// sees the end. The interface translates nothing.
+    #[must_use]
+    pub fn by_kernel(self, host: &Host) -> Self {
+        let kernel = Kernel {
+            send: host.kernel_path() + host.memory + host.memory,
+            receive: host.kernel_path() + host.memory,
+        };
+        Self { translation: Time::ZERO, kernel: Some(kernel), ..self }
+    }
 
-/// Bytes per second of HyperTransport 400 with 16 bits (section 7.1).
-const HOST_RATE: f64 = 1.4e9;
-
-impl Parameters {
-    /// The rate of puts of this length in a row, in bytes per second. The processor's store, the
-    /// requester with its read, the link and the completer with its write work side by side, and
-    /// each has one put at a time.
-    pub fn put_rate(&self, bytes: u32, clock: Clock) -> f64 {
-        let data = Time((f64::from(bytes) / HOST_RATE * 1e12) as u64);
-        let link_time = clock.span(frame::cycles(bytes, true).into());
-        let mut machine = Machine::default();
-        let [processor, requester, link, completer] = core::array::from_fn(|_| machine.unit());
-        let course = vec![
-            Step::serve(part::PIO_WRITE, processor, self.pio_write),
-            Step::serve(
-                part::DMA_READ,
-                requester,
-                self.unit + self.translation + self.dma_read + data,
-            ),
-            Step::pipelined(part::TRIP, link, link_time, self.trip + link_time),
-            Step::serve(
-                part::DMA_WRITE,
-                completer,
-                self.unit + self.translation + self.dma_write + data,
-            ),
-        ];
-        let first = machine.add(course, [Time::ZERO; PUTS]);
-        machine.run();
-        let [begin, end] = [PUTS / 2, PUTS - 1].map(|put| machine.passage(first + put).ended);
-        let puts = (PUTS - 1 - PUTS / 2) as f64;
-        puts * f64::from(bytes) * 1e12 / (end - begin).0 as f64
+    /// The time of `cycles` cycles.
+    fn cycles(&self, cycles: u64) -> Time {
+        self.clock.map_or(Time::ZERO, |clock| clock.span(cycles))
     }
 }
 
 /// The prototype's clock.
 pub fn prototype_clock() -> Clock {
     Clock::new(156_250_000).expect("a sound rate")
-}
-
-/// An operation between two nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// A short message.
-    Velo,
-    /// A notification with a payload in it.
-    NotificationPut,
-    /// A payload of 8 bytes in the command, written to memory.
-    ImmediatePut {
-        /// Whether the target is notified.
-        notified: bool,
-    },
-    /// Memory to memory.
-    Put {
-        /// Whether the target is notified.
-        notified: bool,
-    },
-    /// From memory of the target, notified at the initiator.
-    Get,
-    /// An atomic operation in the target's lock space, which needs no translation.
-    Lock,
-}
-
-impl Operation {
-    /// The parts that the operation passes, up to the program that polls for its end.
-    fn parts(self) -> Vec<Part> {
-        use part::{DMA_READ, DMA_WRITE, TRANSLATION, TRIP, UNIT};
-        let send: &[Part] = match self {
-            Self::Velo => &[TRIP],
-            Self::NotificationPut | Self::ImmediatePut { .. } => &[UNIT, TRIP],
-            Self::Put { .. } => &[UNIT, TRANSLATION, DMA_READ, TRIP],
-            // Through the responder of the other node, and back.
-            Self::Get => &[UNIT, TRIP, UNIT, TRANSLATION, DMA_READ, TRIP],
-            Self::Lock => &[UNIT, TRIP, UNIT, DMA_READ, DMA_WRITE, TRIP],
-        };
-        let complete: &[Part] = match self {
-            Self::Velo => &[DMA_WRITE],
-            Self::NotificationPut | Self::Lock => &[UNIT, DMA_WRITE],
-            Self::ImmediatePut { notified } | Self::Put { notified } if !notified => {
-                &[UNIT, TRANSLATION, DMA_WRITE]
-            }
-            // The data, and the notification behind it.
-            _ => &[UNIT, TRANSLATION, DMA_WRITE, DMA_WRITE],
-        };
-        [&[part::SOFTWARE, part::PIO_WRITE], send, complete].concat()
-    }
-
-    /// The steps of the operation alone.
-    pub fn course(self, times: &Parameters) -> Course {
-        self.parts().into_iter().map(|part| Step::delay(part, times.of(part))).collect()
-    }
-}
-
-impl Parameters {
-    fn of(&self, part: Part) -> Time {
-        match part {
-            part::SOFTWARE => self.software,
-            part::PIO_WRITE => self.pio_write,
-            part::UNIT => self.unit,
-            part::TRANSLATION => self.translation,
-            part::DMA_READ => self.dma_read,
-            part::TRIP => self.trip,
-            _ => self.dma_write,
-        }
-    }
 }

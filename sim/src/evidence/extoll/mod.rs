@@ -1,8 +1,10 @@
 //! Rows of the EXTOLL thesis, by chapter.
 mod issue;
 mod link;
+mod mpi;
 mod networks;
 mod operations;
+mod rates;
 mod translation;
 
 use super::Check;
@@ -17,6 +19,8 @@ pub(super) fn checks() -> Vec<Check> {
     all.extend(issue::checks());
     all.extend(link::checks());
     all.extend(operations::checks());
+    all.extend(rates::checks());
+    all.extend(mpi::checks());
     all.extend(networks::checks());
     all
 }

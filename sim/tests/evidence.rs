@@ -18,6 +18,7 @@ const KNOWN: &[&str] = &[
     "GR-F5.8",
     "GR-T5.4-P4-9-lat",
     "GR-T5.4-P3-9-bw",
+    "WH-C-T1-r64",
 ];
 
 #[test]

@@ -1,8 +1,17 @@
 //! Rows of the WHTRA collection.
 use super::{Check, Value};
-use crate::whtra::Centre;
+use crate::time::Time;
+use crate::whtra::memory::{Kind, Memory, paging, streams};
+use crate::whtra::sharing::Centre;
 
 pub(super) fn checks() -> Vec<Check> {
+    let mut all = sharing();
+    all.extend(emulated());
+    all.extend(delays());
+    all
+}
+
+fn sharing() -> Vec<Check> {
     let centre = Centre::EXAMPLE;
     let dollars = move |kept: f64| centre.modules_saved(kept) * centre.module;
     let watts = "The power of a module is not in the source: the watts of the other row are taken \
@@ -24,5 +33,126 @@ pub(super) fn checks() -> Vec<Check> {
                 Value::exact(watts, 28_125.0),
             ]
         }),
+    ]
+}
+
+/// Accesses of a stream.
+const ACCESSES: u64 = 6_400;
+
+/// Paper C's machine, with the latency of WH-C-lat.
+fn xd1000() -> Memory {
+    Memory::xd1000(Time::from_nanos(850))
+}
+
+fn rate(kind: Kind, threads: usize) -> f64 {
+    xd1000().run(&streams(kind, threads, ACCESSES)).rate()
+}
+
+fn emulated() -> Vec<Check> {
+    let write = "Nothing is fitted: a line costs its lookups, a fetch and a write back.";
+    let both = |kind| [1, 2].map(|threads| rate(kind, threads));
+    vec![
+        Check::new("WH-C-T1-w32", write, |_| vec![Value::near(rate(Kind::WRITE_32, 1), 60.0, 0.2)]),
+        Check::new("WH-C-T1-w64", write, |_| vec![Value::near(rate(Kind::WRITE_64, 1), 90.0, 0.2)]),
+        Check::new("WH-C-T1-wc", write, |_| {
+            vec![Value::near(rate(Kind::WRITE_COMBINED, 1), 120.0, 0.2)]
+        }),
+        Check::new(
+            "WH-C-T1-r32",
+            "The latency of one read is an input, WH-C-lat; that of two threads follows.",
+            move |_| {
+                let [one, two] = both(Kind::READ_32);
+                vec![
+                    Value::near(one, 5.5, 0.2),
+                    Value::near(two, 11.0, 0.2),
+                    Value::near(two / one, 2.0, 0.025),
+                ]
+            },
+        ),
+        Check::new(
+            "WH-C-T1-r64",
+            "Both threads read at the full rate of one. The source does not say where they meet: \
+             DRAM and link are busy for a sixth of the time of a read only.",
+            move |_| {
+                let [one, two] = both(Kind::READ_CACHED);
+                vec![
+                    Value::near(one, 50.0, 0.35),
+                    Value::near(two, 92.0, 0.35),
+                    Value::within(two / one, 1.74, 1.94),
+                ]
+            },
+        ),
+        Check::new(
+            "WH-C-T1-w2",
+            "Two threads beside one, for the three kinds of writes.",
+            move |_| {
+                let kinds = [Kind::WRITE_32, Kind::WRITE_64, Kind::WRITE_COMBINED];
+                let ratio = |kind| {
+                    let [one, two] = both(kind);
+                    Value::near(two / one, 1.0, 0.05)
+                };
+                kinds.map(ratio).to_vec()
+            },
+        ),
+        Check::new("WH-C-bypass", "Ours in MB/s; the source gives none.", |_| {
+            let memory = Memory { bypass: true, ..xd1000() };
+            let ours = memory.run(&streams(Kind::WRITE_COMBINED, 1, ACCESSES)).rate();
+            vec![Value::within(ours, 120.0_f64.max(rate(Kind::WRITE_COMBINED, 1)), 800.0)]
+        }),
+    ]
+}
+
+/// Delays of reads and writes in nanoseconds, of two memories that keep their contents. The source
+/// gives none; these are in the order of a phase-change memory and a magnetic one.
+const DELAYS: [(u64, u64); 2] = [(100, 1_000), (20, 60)];
+
+fn delays() -> Vec<Check> {
+    let settings = || {
+        DELAYS.map(|(read, write)| Memory {
+            delays: (Time::from_nanos(read), Time::from_nanos(write)),
+            ..xd1000()
+        })
+    };
+    vec![
+        Check::new(
+            "WH-C-rel",
+            "The ratio of the times of two settings, measured over computed: for reads, for \
+             32-bit writes and for combined ones.",
+            move |_| {
+                let measured = |kind: Kind| {
+                    let rate = |memory: Memory| memory.run(&streams(kind, 1, ACCESSES)).rate();
+                    let [one, other] = settings().map(rate);
+                    other / one
+                };
+                let computed = |time: &dyn Fn(&Memory) -> Time| {
+                    let [one, other] = settings().map(|memory| time(&memory));
+                    one.0 as f64 / other.0 as f64
+                };
+                let read = computed(&|memory| Time::from_nanos(850) + memory.delays.0);
+                let write = |writes, bytes| {
+                    computed(&move |memory: &Memory| memory.line_time(writes, bytes))
+                };
+                vec![
+                    Value::near(measured(Kind::READ_32) / read, 1.0, 0.05),
+                    Value::near(measured(Kind::WRITE_32) / write(32, 4), 1.0, 0.05),
+                    Value::near(measured(Kind::WRITE_COMBINED) / write(2, 64), 1.0, 0.05),
+                ]
+            },
+        ),
+        Check::new(
+            "WH-C-sls",
+            "Faults of the device per fault of the operating system, for each trace: popular \
+             pages, a loop, a scan and phases. The traces and the device's rule are ours.",
+            |_| {
+                let sizes = paging::Sizes { frames: 1024, translations: 64, cached: 4096 };
+                let ratio = |program: paging::Program| {
+                    let trace = program.trace(100_000, 1);
+                    let device = paging::by_device(&trace, &sizes);
+                    let system = paging::by_usage_bits(&trace, &sizes);
+                    Value::within(device as f64 / system as f64, 0.0, 1.0 - 1e-9)
+                };
+                paging::Program::EXAMPLES.map(ratio).to_vec()
+            },
+        ),
     ]
 }

@@ -1,4 +1,4 @@
-//! The WHTRA collection: HyperTransport over Ethernet, and what sharing over it saves.
+//! The saving of a centre that shares over HyperTransport over Ethernet (paper B, section 5).
 
 /// A centre whose blades share memory and accelerators (paper B, section 5).
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@ const KNOWN: &[&str] = &[
     "EX-T7.7-nhalf",
     "EX-F9.6-max",
     "FO-F6-80",
+    "FO-F8-v3",
     "FO-F9-prop",
     "GR-F5.4",
     "GR-F5.5-nhalf",

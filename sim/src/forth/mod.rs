@@ -11,6 +11,7 @@
 //! The source does not state how deep the pipelines are. One number, [`network::PIPELINE`], is
 //! fitted to the delay of figure 6 under light load, and all other rows follow from it.
 pub mod network;
+pub mod posting;
 pub mod transfer;
 
 pub use network::{FRAMING, PACKET, network};

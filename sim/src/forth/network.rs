@@ -53,3 +53,49 @@ pub fn network(nodes: u16) -> Parameters {
         policy: Policy::Direct,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Network;
+    use crate::topology::Topology;
+    use core::num::NonZeroU32;
+
+    const BYTES: u32 = PACKET.1 + FRAMING;
+
+    /// The delay of a packet to an idle node that its source made after many for a congested one.
+    fn behind_congestion(node_queue: NodeQueue) -> Time {
+        let parameters = Parameters { node_queue, ..network(8) };
+        let star = Topology::star(8).expect("a possible star");
+        let mut network = Network::silent(&star, parameters).expect("a possible network");
+        let tag = |number| NonZeroU32::new(number).expect("not zero");
+        for source in [1, 2, 3, 0] {
+            for _ in 0..100 {
+                network.inject(Time::ZERO, source, 7, BYTES, tag(1)).expect("a possible packet");
+            }
+        }
+        network.inject(Time::ZERO, 0, 6, BYTES, tag(2)).expect("a possible packet");
+        network.run(401);
+        let mut ends = network.deliveries().filter(|delivery| delivery.tag == tag(2));
+        ends.next().expect("it is delivered").at
+    }
+
+    #[test]
+    fn a_queue_for_each_target_keeps_congestion_away_from_others() {
+        let parameters = network(8);
+        let time = parameters.link.span(BYTES);
+        let idle = parameters.injection + PROPAGATION + parameters.pipeline + time;
+        let per_target = behind_congestion(NodeQueue::PerTarget);
+        assert!(per_target <= idle + time, "{per_target}: one packet may be before it");
+        // The congested output takes a packet of each source in turn: all but the last four
+        // packets, which are at the switch, leave before.
+        let one = behind_congestion(NodeQueue::One);
+        assert!(one.0 > idle.0 + 380 * time.0, "{one}");
+    }
+
+    #[test]
+    fn a_stored_packet_takes_a_cycle_of_the_bus_for_each_word() {
+        assert_eq!(stored(512), Time::from_nanos(640));
+        assert_eq!(stored(1), stored(8));
+    }
+}

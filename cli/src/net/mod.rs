@@ -1,6 +1,5 @@
 //! `ayre net`: what follows from the topology of a network alone, without running it.
 
-mod links;
 mod route;
 
 use std::process::ExitCode;

@@ -9,10 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use ayre_sim::routing::{Channel, Plan, Policy, RunLength, Survey};
-use ayre_sim::topology::{Named, Topology};
+use ayre_sim::topology::{Link, Named, Port, Topology};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::links::{meant, told};
 use crate::info::tables::aligned;
 
 /// Bytes of a file at most.
@@ -50,10 +49,14 @@ pub(super) struct Args {
 
 /// All policies by their names.
 fn policies() -> impl TypedValueParser<Value = Policy> {
-    PossibleValuesParser::new(Policy::NAMES.map(|(name, _)| name)).map(|wanted| {
-        let found = Policy::NAMES.iter().find(|(name, _)| *name == wanted);
-        found.expect("no other name is possible").1
-    })
+    PossibleValuesParser::new(Policy::NAMES.map(|(name, _)| name))
+        .map(|wanted| Policy::named(&wanted).expect("no other name is possible"))
+}
+
+/// A link's two ends, as `ROUTER:PORT -> ROUTER:PORT`.
+fn told(named: &Named, link: Link) -> String {
+    let end = |port: Port| format!("{}:{}", named.routers[port.router as usize], port.port);
+    format!("{} -> {}", end(link.from), end(link.to))
 }
 
 /// A topology with its routing.
@@ -89,19 +92,13 @@ impl Args {
     /// The topology without the links that have failed, and how many these are.
     fn read(&self) -> Result<(Named, usize)> {
         let mut named = read(&self.file)?;
-        let mut failed = vec![];
-        for word in &self.without {
-            failed.extend(meant(&named, word).context("--without")?);
-        }
-        failed.sort_unstable();
-        failed.dedup();
+        let failed = named.links(&self.without.join(",")).context("--without")?;
         named.topology = named.topology.without(&failed);
         Ok((named, failed.len()))
     }
 
     fn summary(&self, routing: &Routing<'_>, failed: usize) -> Result<String> {
         let Topology { ports, links, nodes, .. } = &routing.named.topology;
-        let name = Policy::NAMES.iter().find(|(_, policy)| *policy == self.policy);
         let mut lines = Lines::default();
         lines.tell(
             "topology",
@@ -112,8 +109,7 @@ impl Args {
                 links.len()
             ),
         );
-        let name = name.map_or("", |(name, _)| name);
-        lines.tell("routing", &format!("{name}, {} virtual channels", self.channels));
+        lines.tell("routing", &format!("{}, {} virtual channels", self.policy, self.channels));
         routing.tell_ways(&mut lines);
         routing.tell_loads(&mut lines);
         routing.tell_ring(&mut lines, &routing.survey, self.channels);

@@ -5,6 +5,7 @@ mod cube;
 mod dragonfly;
 mod full;
 mod plan;
+mod policy;
 mod run_length;
 mod table;
 mod tree;
@@ -25,6 +26,7 @@ use valiant::{Part, Valiant};
 
 pub use check::{Channel, Survey};
 pub use plan::{Plan, Step};
+pub use policy::Policy;
 pub use run_length::{RunLength, RunLengthError};
 
 /// The output and channels that a packet may ask for at a router.
@@ -38,71 +40,20 @@ pub struct Hop {
     pub count: u16,
 }
 
-/// Which way packets go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// The only way, through one switch. In a star, each target has a virtual channel of its own.
-    Direct,
-    /// One dimension after the other. In rings, packets whose way leads over the last router to
-    /// the first use the lower half of the virtual channels before it and the upper half behind.
-    DimensionOrder,
-    /// Up by the target's digits, then down.
-    UpByTarget,
-    /// Up by chance, then down.
-    UpByChance,
-    /// Dimension order that leaves the choice of virtual channels open. It deadlocks in rings.
-    PlainDimensionOrder,
-    /// By the fewest links, in any topology; of several ways that by the lowest port. It may
-    /// deadlock.
-    ShortestPath,
-    /// By the fewest links; of several ways that which follows from router and target by a hash.
-    SpreadShortestPath,
-    /// Up and down a tree of shortest ways from a root, in any topology: never up again after a
-    /// step down. It needs no virtual channels.
-    UpDown,
-    /// All steps to the west (down in the first dimension) first, in a mesh of two dimensions.
-    /// Where there are two ways then, a hash of router and target decides.
-    WestFirst,
-    /// By the fewest links where all routers are linked and in a dragonfly, which divides the
-    /// virtual channels by the number of global links behind a packet.
-    Minimal,
-    /// To a place that chance chooses, then to the target: to any node of a mesh, a torus or a full
-    /// topology, and to any other group of a dragonfly.
-    Valiant,
-    /// By any shortest way through a mesh or torus, with dimension order as the escape. Packets of
-    /// one pair may overtake each other.
-    Adaptive,
-}
-
-impl Policy {
-    /// All policies with their names.
-    pub const NAMES: [(&'static str, Self); 12] = [
-        ("direct", Self::Direct),
-        ("dimension-order", Self::DimensionOrder),
-        ("up-by-target", Self::UpByTarget),
-        ("up-by-chance", Self::UpByChance),
-        ("plain-dimension-order", Self::PlainDimensionOrder),
-        ("shortest-path", Self::ShortestPath),
-        ("spread-shortest-path", Self::SpreadShortestPath),
-        ("up-down", Self::UpDown),
-        ("west-first", Self::WestFirst),
-        ("minimal", Self::Minimal),
-        ("valiant", Self::Valiant),
-        ("adaptive", Self::Adaptive),
-    ];
-}
-
 /// Why a policy does not fit.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RoutingError {
     /// It is for another shape.
-    #[error("{policy:?} is no way through this topology")]
+    #[error(
+        "{policy} does not fit this topology; any goes with up-down, shortest-path and \
+         spread-shortest-path"
+    )]
     OtherShape {
         /// The policy.
         policy: Policy,
     },
     /// It needs more virtual channels to be free of deadlock.
-    #[error("{policy:?} needs at least {least} virtual channels here, and there are {channels}")]
+    #[error("{policy} needs at least {least} virtual channels here, and there are {channels}")]
     FewChannels {
         /// The policy.
         policy: Policy,
@@ -124,7 +75,7 @@ pub enum RoutingError {
         pairs: u64,
     },
     /// A table would be too large.
-    #[error("{policy:?} keeps a table of at most {limit} routers, and there are {routers}")]
+    #[error("{policy} keeps a table of at most {limit} routers, and there are {routers}")]
     ManyRouters {
         /// The policy.
         policy: Policy,

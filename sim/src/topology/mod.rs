@@ -12,7 +12,7 @@ mod tree;
 
 pub use dragonfly::Dragonfly;
 pub(crate) use full::place_beside;
-pub use named::{FileError, FileFault, Named};
+pub use named::{FileError, FileFault, LinkError, Named};
 use thiserror::Error;
 
 /// A port of a router.

@@ -21,6 +21,11 @@ pub enum Pattern {
     Tornado,
     /// The next node.
     Neighbor,
+    /// The node whose number is higher by this, in a ring of all nodes.
+    Shift {
+        /// How much higher.
+        by: u32,
+    },
     /// One node with a certain share, any node otherwise.
     Hotspot {
         /// The node.
@@ -69,7 +74,9 @@ impl Pattern {
                 )?;
                 targets.iter().try_for_each(|node| node_fits(*node, nodes))
             }
-            Self::Uniform | Self::Others | Self::Tornado | Self::Neighbor => Ok(()),
+            Self::Uniform | Self::Others | Self::Tornado | Self::Neighbor | Self::Shift { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -88,6 +95,7 @@ impl Pattern {
             Self::Shuffle => (node << 1 | node >> (bits - 1)) & (nodes - 1),
             Self::Tornado => (node + nodes.div_ceil(2) - 1) % nodes,
             Self::Neighbor => (node + 1) % nodes,
+            Self::Shift { by } => (node + by % nodes) % nodes,
             Self::Hotspot { node: hot, share } => {
                 if random.unit() < *share {
                     *hot

@@ -2,7 +2,7 @@
 use thiserror::Error;
 
 /// A fault in a topology's file.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{file}:{line}: {fault}")]
 pub struct FileError {
     /// The file.
@@ -14,7 +14,7 @@ pub struct FileError {
 }
 
 /// A fault in a line.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FileFault {
     /// No statement begins so.
     #[error("{0:?} is no statement: those are `router`, `link`, `node` and `end`")]
@@ -100,6 +100,25 @@ pub enum FileFault {
         /// The word there.
         found: String,
     },
+}
+
+/// Why a text names no links of a topology.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum LinkError {
+    /// A link has another form.
+    #[error("`{0}` names no link: it is ROUTER--ROUTER or ROUTER:PORT, by their names")]
+    Form(String),
+    /// A name that nothing has.
+    #[error("`{word}`: there is no router `{router}`")]
+    Unknown {
+        /// The link's name.
+        word: String,
+        /// The router's name.
+        router: String,
+    },
+    /// Routers without a link, or a port without one.
+    #[error("there is no link `{0}`")]
+    NoLink(String),
 }
 
 /// A fault with its line.

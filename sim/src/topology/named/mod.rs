@@ -2,10 +2,11 @@
 mod dot;
 mod draft;
 mod error;
+mod links;
 mod text;
 
 use super::{Link, Port, Topology};
-pub use error::{FileError, FileFault};
+pub use error::{FileError, FileFault, LinkError};
 use std::collections::HashSet;
 
 /// A topology whose routers and nodes have names.

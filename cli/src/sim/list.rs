@@ -52,7 +52,7 @@ fn text(keys: &[&Key]) -> String {
 
 /// All that there is to know of a parameter.
 fn entry(key: &Key) -> String {
-    let mut text = format!("  {} = {}\n      {}\n", key.name, defaults(key), key.meaning);
+    let mut text = format!("  {} = {}\n      {}\n", key.name, key.default, key.meaning);
     if let Kind::Choice(choices) = key.kind {
         let width = choices.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, meaning) in choices {
@@ -68,29 +68,6 @@ fn entry(key: &Key) -> String {
     text
 }
 
-/// The default value; where it depends on the topology, each one with its topologies.
-fn defaults(key: &Key) -> String {
-    let topologies = match KEYS.iter().find(|key| key.name == "topology").map(|key| key.kind) {
-        Some(Kind::Choice(choices)) => choices,
-        _ => &[],
-    };
-    let mut defaults: Vec<(&str, Vec<&str>)> = vec![];
-    for (topology, _) in topologies {
-        let value = key.default_for(topology);
-        match defaults.iter_mut().find(|(other, _)| *other == value) {
-            Some((_, having)) => having.push(topology),
-            None => defaults.push((value, vec![topology])),
-        }
-    }
-    match &defaults[..] {
-        [(value, _)] => (*value).to_owned(),
-        several => {
-            let one = |(value, of): &(&str, Vec<_>)| format!("{value} ({})", of.join(", "));
-            several.iter().map(one).collect::<Vec<_>>().join(", ")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,8 +79,9 @@ mod tests {
             let heads = text.lines().filter(|line| line.starts_with(&format!("  {} = ", key.name)));
             let heads: Vec<_> = heads.collect();
             assert_eq!(heads.len(), 1, "{}", key.name);
-            assert!(heads[0].contains(key.default_for("star")), "{heads:?}");
-            assert!(heads[0].contains(key.default_for("torus")), "{heads:?}");
+            for topology in ["star", "torus"] {
+                assert!(heads[0].contains(key.default.value(|_| topology)), "{heads:?}");
+            }
         }
         assert!(text.lines().all(|line| line.chars().count() <= 160), "{text}");
     }

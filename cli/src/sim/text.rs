@@ -74,11 +74,13 @@ fn detail(point: &Point) -> String {
 
 /// The parameters that do not have their default values.
 pub(super) fn given(point: &Point) -> impl Iterator<Item = &(String, String)> {
-    let topology = point.settings.iter().find(|(name, _)| name == "topology");
-    let topology = topology.map_or("", |(_, value)| value);
+    let of = |wanted: &str| {
+        let setting = point.settings.iter().find(|(name, _)| name == wanted);
+        setting.map_or("", |(_, value)| value)
+    };
     point.settings.iter().filter(move |(name, value)| {
         let key = KEYS.iter().find(|key| key.name == name);
-        key.is_none_or(|key| key.default_for(topology) != value)
+        key.is_none_or(|key| key.default.value(of) != value)
     })
 }
 

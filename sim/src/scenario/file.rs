@@ -2,9 +2,10 @@
 use super::table::{KEYS, Key};
 use super::value::{Value, ValueError, nearest};
 use crate::network::BuildError;
-use crate::topology::TopologyError;
+use crate::topology::{LinkError, TopologyError};
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -100,9 +101,20 @@ pub enum Problem {
     /// More points than can be run.
     #[error("the lists make {0} points, and the limit is {limit}", limit = super::POINTS_MAX)]
     ManyPoints(u64),
+    /// A parameter that has to be given.
+    #[error("`{key}` is missing: it belongs to {needs}")]
+    Missing {
+        /// The parameter.
+        key: &'static str,
+        /// The values of others that it is used with.
+        needs: String,
+    },
     /// There is no such topology.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// Links that are to fail are not there.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// There is no such network.
     #[error(transparent)]
     Network(#[from] BuildError),
@@ -153,6 +165,14 @@ enum Origin<'a> {
 }
 
 impl Origin<'_> {
+    /// The folder in which files are looked for: that of the scenario's file, or the current one.
+    fn folder(&self) -> &Path {
+        match self {
+            Self::File { name, .. } => Path::new(name).parent().unwrap_or_else(|| Path::new("")),
+            Self::Argument(_) => Path::new(""),
+        }
+    }
+
     /// The place of a part of the text.
     fn place(&self, span: Range<usize>) -> Place {
         match self {
@@ -252,7 +272,7 @@ fn one(
             return Err(ScenarioError::new(place, problem));
         }
     };
-    match key.kind.read(&text) {
+    match key.kind.read(&text, origin.folder()) {
         Ok(value) => Ok(Given { value, text: text.trim().to_owned(), place }),
         Err(why) => {
             let allowed = key.kind.to_string();

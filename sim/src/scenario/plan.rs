@@ -1,14 +1,15 @@
 //! A point of a scenario: one value for each parameter, and what they make together.
 use super::file::{Given, Place, Problem, ScenarioError};
-use super::table::{Default, KEYS, Key, ONE_SWITCH, index};
+use super::table::{KEYS, Key, ONE_SWITCH, index};
 use super::units::Rate;
 use super::value::Value;
 use crate::link::LinkTiming;
 use crate::network::{BuildError, Network, NodeQueue, Parameters, Readout, Switching};
-use crate::routing::Policy;
+use crate::routing::{Policy, RoutingError};
 use crate::time::Time;
-use crate::topology::{Topology, TopologyError};
+use crate::topology::{Dragonfly, Named, Topology, TopologyError};
 use crate::work::{Arrivals, Load, LoadError, Pattern, Sizes};
+use std::path::Path;
 
 /// One value for each parameter.
 #[derive(Clone, Debug)]
@@ -41,11 +42,15 @@ const QUEUES_MAX: u64 = 1 << 25;
 impl Values {
     /// Completes what is given by the values of the table.
     pub(super) fn new(given: &[Option<Given>]) -> Self {
-        let topology = given[index("topology")].as_ref().map_or("star", |own| own.value.choice());
+        let choice = |name| match &given[index(name)] {
+            Some(own) => own.value.choice(),
+            None => KEYS[index(name)].default.value(|_| ""),
+        };
         let value = |(key, own): (&Key, &Option<Given>)| {
             own.clone().unwrap_or_else(|| {
-                let text = key.default_for(topology).to_owned();
-                let value = key.kind.read(&text).expect("the table's values are allowed");
+                let text = key.default.value(choice).to_owned();
+                let value = key.kind.read(&text, Path::new(""));
+                let value = value.expect("the table's values are allowed");
                 Given { value, text, place: Place::Default }
             })
         };
@@ -78,9 +83,10 @@ impl Values {
         key.needs.iter().all(|(other, values)| values.contains(&self.choice(other)))
     }
 
-    /// The names and texts of the parameters that are used.
+    /// The names and texts of the parameters that are used, but for empty texts.
     pub(super) fn used(&self) -> Vec<(String, String)> {
-        let all = KEYS.iter().zip(&self.0).filter(|(key, _)| self.uses(key));
+        let told = |(key, given): &(&Key, &Given)| self.uses(key) && !given.text.is_empty();
+        let all = KEYS.iter().zip(&self.0).filter(told);
         all.map(|(key, given)| (key.name.to_owned(), given.text.clone())).collect()
     }
 
@@ -124,10 +130,22 @@ impl Values {
     }
 
     fn topology(&self) -> Result<Topology, ScenarioError> {
+        let named = self.named()?;
+        let text = self.value("without").text();
+        if text.is_empty() {
+            return Ok(named.topology);
+        }
+        let failed = named.links(text).map_err(|error| self.fail(&["without"], error))?;
+        Ok(named.topology.without(&failed))
+    }
+
+    /// The topology before links have failed. Its routers have no names where nobody asks for them.
+    fn named(&self) -> Result<Named, ScenarioError> {
         let at = |keys: &'static [&'static str]| move |error: TopologyError| self.fail(keys, error);
         let nodes = self.number("nodes");
         let sides = self.value("sides").list();
-        match self.choice("topology") {
+        let (routers, router_nodes) = (self.number("routers"), self.number("router_nodes"));
+        let topology = match self.choice("topology") {
             "switch" => Topology::switch(nodes).map_err(at(&["nodes"])),
             "mesh" => Topology::mesh(sides).map_err(at(&["sides"])),
             "torus" => Topology::torus(sides).map_err(at(&["sides"])),
@@ -138,8 +156,32 @@ impl Values {
                 let (half, levels) = (self.number("half"), self.number("levels"));
                 Topology::tree(half, levels).map_err(at(&["half", "levels"]))
             }
+            "full" => {
+                Topology::full(routers, router_nodes).map_err(at(&["routers", "router_nodes"]))
+            }
+            "dragonfly" => {
+                let globals = self.number("globals");
+                let numbers = Dragonfly { routers, nodes: router_nodes, globals };
+                let keys = &["routers", "router_nodes", "globals"];
+                Topology::dragonfly(numbers).map_err(at(keys))
+            }
+            "ladder" => Topology::ladder(router_nodes).map_err(at(&["router_nodes"])),
+            "file" => return self.of_file(),
             _ => Topology::star(nodes).map_err(at(&["nodes"])),
+        }?;
+        if self.value("without").text().is_empty() {
+            return Ok(Named { topology, routers: vec![], nodes: vec![] });
         }
+        Ok(Named::by_number(topology))
+    }
+
+    fn of_file(&self) -> Result<Named, ScenarioError> {
+        if let Value::Topology(Some(named)) = self.value("file") {
+            return Ok(Named::clone(named));
+        }
+        let key = &KEYS[index("file")];
+        let problem = Problem::Missing { key: key.name, needs: key.needs_text() };
+        Err(self.fail(&["topology"], problem))
     }
 
     /// The links, and a note where their times were rounded.
@@ -182,7 +224,15 @@ impl Values {
         ];
         for (what, number, limit) in limits {
             if number > limit {
-                let keys = ["node_queue", "channels", "sides", "dimensions", "half", "topology"];
+                let keys = [
+                    "node_queue",
+                    "channels",
+                    "sides",
+                    "dimensions",
+                    "half",
+                    "routers",
+                    "topology",
+                ];
                 return Err(self.fail(&keys, Problem::Large { what, number, limit }));
             }
         }
@@ -207,12 +257,7 @@ impl Values {
                 "store-and-forward" => Switching::StoreAndForward,
                 _ => Switching::CutThrough,
             },
-            policy: match shape {
-                "star" | "switch" => Policy::Direct,
-                "tree" if self.choice("routing") == "up-by-chance" => Policy::UpByChance,
-                "tree" => Policy::UpByTarget,
-                _ => Policy::DimensionOrder,
-            },
+            policy: Policy::named(self.choice("routing")).unwrap_or(Policy::Direct),
         })
     }
 
@@ -230,6 +275,7 @@ impl Values {
             "shuffle" => Pattern::Shuffle,
             "tornado" => Pattern::Tornado,
             "neighbor" => Pattern::Neighbor,
+            "shift" => Pattern::Shift { by: self.number("shift") },
             "hotspot" => Pattern::Hotspot { node: self.number("hotspot_node"), share },
             "unbalanced" => Pattern::Unbalanced { share },
             "permutation" => {
@@ -271,7 +317,11 @@ impl Values {
     fn build_error(&self, error: BuildError) -> ScenarioError {
         let keys: &[&str] = match &error {
             BuildError::Load(error) => return self.load_error(error.clone()),
-            BuildError::Routing(_) => &["channels", "routing", "topology"],
+            BuildError::Routing(RoutingError::FewChannels { .. }) => {
+                &["channels", "routing", "without", "topology"]
+            }
+            BuildError::Routing(RoutingError::Unreachable { .. }) => &["without", "file"],
+            BuildError::Routing(_) => &["routing", "without", "topology"],
             BuildError::SmallBuffer { .. } => &["buffer", "size_most", "size"],
             BuildError::LongPacket(_) => &["size_most", "size"],
             BuildError::NoDelay(_) => &["pipeline", "wire", "rate"],
@@ -294,21 +344,5 @@ impl Plan {
     pub fn network(&self, replica: u32) -> Result<Network, BuildError> {
         let seed = self.seed + u64::from(replica);
         Network::new(&self.topology, self.parameters, self.load.clone(), seed)
-    }
-}
-
-impl Key {
-    /// Its value for a topology, where a file does not give it.
-    pub fn default_for(&self, topology: &str) -> &'static str {
-        match self.default {
-            Default::Fixed(text) => text,
-            Default::ByShape(one, several) => {
-                if ONE_SWITCH.contains(&topology) {
-                    one
-                } else {
-                    several
-                }
-            }
-        }
     }
 }

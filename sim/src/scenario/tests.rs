@@ -1,7 +1,11 @@
 //! Scenarios: what is read, what is refused, and that threads decide on nothing.
+use super::table::index;
 use super::*;
 use crate::report::Verdict;
+use crate::routing::Policy;
+use crate::topology::{Named, Topology};
 use proptest::prelude::*;
+use std::path::{Path, PathBuf};
 
 fn refused(text: &str) -> String {
     Scenario::read("file.toml", text, &[] as &[&str]).unwrap_err().to_string()
@@ -10,13 +14,22 @@ fn refused(text: &str) -> String {
 #[test]
 fn the_table_is_sound() {
     for key in KEYS {
-        for topology in ["star", "torus"] {
-            key.kind.read(key.default_for(topology)).expect(key.name);
+        let read = |text| key.kind.read(text, Path::new("")).expect(key.name);
+        if let Default::By { key: other, cases, .. } = key.default {
+            let other = &KEYS[index(other)];
+            assert!(matches!(other.default, Default::Fixed(_)), "{}", key.name);
+            for (choices, text) in cases {
+                read(text);
+                choices.iter().for_each(|choice| {
+                    other.kind.read(choice, Path::new("")).expect(key.name);
+                });
+            }
         }
+        read(key.default.value(|_| ""));
         for (other, values) in key.needs {
             let other = KEYS.iter().find(|key| key.name == *other).expect(key.name);
             for value in *values {
-                other.kind.read(value).expect(key.name);
+                other.kind.read(value, Path::new("")).expect(key.name);
             }
         }
         assert_eq!(KEYS.iter().filter(|other| other.name == key.name).count(), 1);
@@ -74,7 +87,26 @@ fn faults_are_named_with_their_place() {
             "topology = 'torus'\nsides = '1024x1024x1024x1024'",
             "2:9: the number of routers would be 1099511627776",
         ),
-        ("topology = 'torus'\nchannels = 1", "2:12: DimensionOrder needs at least 2"),
+        ("topology = 'torus'\nchannels = 1", "2:12: dimension-order needs at least 2"),
+        ("topology = 'file'", "1:12: `file` is missing: it belongs to topology = file"),
+        (
+            "topology = 'ladder'\nrouting = 'adaptive'",
+            "2:11: adaptive does not fit this topology; any goes with up-down, shortest-path",
+        ),
+        (
+            "topology = 'mesh'\nwithout = 'r0--r1'",
+            "2:11: dimension-order does not fit this topology",
+        ),
+        ("topology = 'mesh'\nwithout = 'r0--r9'", "2:11: there is no link `r0--r9`"),
+        (
+            "topology = 'mesh'\nsides = '3'\nrouting = 'up-down'\nwithout = 'r0--r1'",
+            "4:11: 4 pairs of nodes have no way between them, node 0 to node 1 is the first",
+        ),
+        ("topology = 'full'\nrouters = 62", "2:11: the number of ports of a router would be 65"),
+        (
+            "topology = 'dragonfly'\nrouting = 'valiant'",
+            "2:11: valiant needs at least 3 virtual channels here, and there are 2",
+        ),
         ("topology = 'torus'\nsides = '3x3'\npattern = 'transpose'", "3:11: transpose is made for"),
         ("pattern = 'hotspot'\nhotspot_node = 8", "2:16: there is no node 8"),
         ("sizes = 'uniform'\nsize = '1 KiB'", "2:8: packets of 1024 B to 512 B"),
@@ -98,6 +130,79 @@ fn faults_are_named_with_their_place() {
     assert_eq!(said, "argument `load`: an argument has the form key=value");
     let said = Scenario::read("file", "", &["size=4 KiB"]).unwrap_err().to_string();
     assert!(said.starts_with("argument `size=4 KiB`: a buffer of 2048 B"), "{said}");
+}
+
+/// A folder of this test alone.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("ayre-sim-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_topology_may_come_from_a_file() {
+    let folder = folder("topology");
+    let ring = Named::by_number(Topology::torus(&[5]).unwrap());
+    std::fs::write(folder.join("ring.txt"), ring.to_text()).unwrap();
+    std::fs::write(folder.join("ring.dot"), ring.to_dot()).unwrap();
+    let text = ring.to_text().replace("link r0:0 r1:1", "link r0:0 r9:1");
+    std::fs::write(folder.join("faulty.txt"), text).unwrap();
+    let scenario = folder.join("ring.toml").display().to_string();
+    let read = |text: &str, arguments: &[&str]| Scenario::read(&scenario, text, arguments);
+    for name in ["ring.txt", "ring.dot"] {
+        let text = format!("topology = 'file'\nfile = '{name}'\nwithout = 'r4--r0'");
+        let plan = read(&text, &[]).unwrap().plan(0);
+        assert_eq!((plan.topology.nodes.len(), plan.topology.links.len()), (5, 8));
+        assert_eq!(plan.parameters.policy, Policy::UpDown);
+    }
+    let said = read("topology = 'file'\nfile = 'faulty.txt'", &[]).unwrap_err().to_string();
+    let (place, fault) = (format!("{scenario}:2:8: "), "faulty.txt:6: there is no router r9");
+    assert!(said.starts_with(&place) && said.contains(fault), "{said}");
+    let said = read("topology = 'file'\nfile = 'no.txt'", &[]).unwrap_err().to_string();
+    assert!(said.starts_with(&place) && said.contains("no.txt: No such file"), "{said}");
+    // The file that an argument names is looked for in the current folder.
+    let path = folder.join("ring.txt");
+    let argument = format!("file={}", path.display());
+    assert!(read("topology = 'file'", &[&argument]).is_ok());
+    assert!(read("topology = 'file'", &["file=ring.txt"]).is_err());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn every_topology_runs_by_every_policy_that_fits() {
+    let mut ran = 0;
+    for &(topology, _) in choices("topology") {
+        for &(policy, _) in choices("routing") {
+            let sides = if policy == "west-first" { "3x3" } else { "4x2x2" };
+            let text = format!(
+                "topology = '{topology}'\nrouting = '{policy}'\nload = 0.05\nsize = '64 B'\n\
+                 packets = 300\nwarmup = 0\nreplicas = 1"
+            );
+            let arguments = match topology {
+                "mesh" | "torus" => vec!["channels=4".to_owned(), format!("sides={sides}")],
+                "star" | "switch" => vec!["nodes=4".to_owned()],
+                "dragonfly" => ["routers=2", "router_nodes=2", "globals=1", "channels=4"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                _ => vec!["channels=4".to_owned()],
+            };
+            let Ok(scenario) = Scenario::read("file", &text, &arguments) else { continue };
+            let point = &scenario.run().points[0];
+            assert!(point.packets >= 300, "{topology} {policy} {:?}", point.verdict);
+            ran += 1;
+        }
+    }
+    // The three policies of tables fit all topologies but that of no file. A mesh has five policies
+    // of its own, a torus and a hypercube four, a tree, a full network and a dragonfly two, and one
+    // switch has one.
+    assert_eq!(ran, 9 * 3 + 5 + 2 * 4 + 3 * 2 + 2);
+}
+
+fn choices(name: &str) -> &'static [(&'static str, &'static str)] {
+    match KEYS[index(name)].kind {
+        Kind::Choice(choices) => choices,
+        _ => &[],
+    }
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! Values of parameters: what is allowed, and what a text says.
 use super::units::{self, Rate, Span, UnitError};
 use crate::time::Time;
+use crate::topology::{FileError, Named};
 use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The values that a parameter may have.
@@ -38,6 +42,10 @@ pub enum Kind {
     Sides,
     /// Numbers of nodes, joined by commas.
     Nodes,
+    /// Any text up to a limit.
+    Text,
+    /// The name of a file that has a topology.
+    Topology,
 }
 
 /// The value of a parameter.
@@ -55,6 +63,10 @@ pub enum Value {
     Share(f64),
     /// Several numbers.
     List(Vec<u32>),
+    /// A text.
+    Text(String),
+    /// The topology of a file; nothing, if no file is named.
+    Topology(Option<Arc<Named>>),
 }
 
 /// Why a text is no value of a parameter.
@@ -72,6 +84,17 @@ pub enum ValueError {
     /// It is too small or too large.
     #[error("it is out of range")]
     Range,
+    /// A file cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: String,
+        /// The reason.
+        why: String,
+    },
+    /// A file of a topology is faulty.
+    #[error(transparent)]
+    Topology(#[from] FileError),
 }
 
 fn near(nearest: &Option<&'static str>) -> String {
@@ -80,17 +103,21 @@ fn near(nearest: &Option<&'static str>) -> String {
 
 /// Numbers in a list at most.
 const LIST_MAX: usize = 1 << 16;
+/// Bytes of a text at most.
+const TEXT_MAX: u64 = 4096;
+/// Bytes of a file that a scenario names at most.
+const CONTENT_MAX: u64 = 1 << 28;
 /// Picoseconds in a second.
 const SECOND: u64 = 1_000_000_000_000;
 /// Cycles at most.
 const CYCLES_MAX: u64 = 1_000_000;
 
 impl Kind {
-    /// Reads a value.
+    /// Reads a value. Files are looked for in `folder`.
     ///
     /// # Errors
     /// See [`ValueError`].
-    pub fn read(&self, text: &str) -> Result<Value, ValueError> {
+    pub fn read(&self, text: &str, folder: &Path) -> Result<Value, ValueError> {
         let text = text.trim();
         match *self {
             Self::Choice(choices) => {
@@ -124,8 +151,33 @@ impl Kind {
             }
             Self::Sides => numbers(text, 'x'),
             Self::Nodes => numbers(text, ','),
+            Self::Text => {
+                within(text.len() as u64, 0, TEXT_MAX)?;
+                Ok(Value::Text(text.to_owned()))
+            }
+            Self::Topology if text.is_empty() => Ok(Value::Topology(None)),
+            Self::Topology => {
+                let (path, text) = content(folder, text)?;
+                Ok(Value::Topology(Some(Arc::new(Named::read(&path, &text)?))))
+            }
         }
     }
+}
+
+/// The path and the text of a file.
+fn content(folder: &Path, name: &str) -> Result<(String, String), ValueError> {
+    let path = folder.join(name);
+    let shown = path.display().to_string();
+    let fail = |why: String| ValueError::File { path: shown.clone(), why };
+    let file = std::fs::File::open(&path).map_err(|error| fail(error.to_string()))?;
+    let mut text = String::new();
+    // Some files have no length, or no end.
+    let read = file.take(CONTENT_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| fail(error.to_string()))?;
+    if text.len() as u64 > CONTENT_MAX {
+        return Err(fail(format!("the file is longer than the limit of {CONTENT_MAX} B")));
+    }
+    Ok((shown, text))
 }
 
 fn within(number: u64, least: u64, most: u64) -> Result<u64, ValueError> {
@@ -168,6 +220,10 @@ impl fmt::Display for Kind {
             Self::Share { least, most } => write!(f, "{least} to {most}, or a percentage"),
             Self::Sides => f.write_str("numbers of routers such as 8x8"),
             Self::Nodes => f.write_str("numbers of nodes such as 1,0,3,2"),
+            Self::Text => write!(f, "up to {TEXT_MAX} B"),
+            Self::Topology => {
+                f.write_str("the name of a file in the text form, or in DOT (.dot, .gv)")
+            }
         }
     }
 }
@@ -202,6 +258,11 @@ impl Value {
     /// A list; empty for any other value.
     pub(super) fn list(&self) -> &[u32] {
         if let Self::List(list) = self { list } else { &[] }
+    }
+
+    /// A text; empty for any other value.
+    pub(super) fn text(&self) -> &str {
+        if let Self::Text(text) = self { text } else { "" }
     }
 
     /// A span of time, where a cycle takes this time; zero for any other value.

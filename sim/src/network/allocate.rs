@@ -1,4 +1,5 @@
 //! Grants: which packet takes a free output next.
+use super::lane::Lane;
 use super::{
     ARRIVE, NO_LANE, Network, Router, Second, Slot, Switching, TO_NODE, WAKE, credit, event,
 };
@@ -13,8 +14,9 @@ struct Way {
 }
 
 impl Network {
-    /// Puts a packet at the end of its queue.
-    pub(super) fn enqueue(&mut self, router: u32, handle: Handle) {
+    /// Puts a packet at the end of its queue. The result is a bit for each output that it may take
+    /// now.
+    pub(super) fn enqueue(&mut self, router: u32, handle: Handle, now: Time) -> u64 {
         let packet = &mut self.packets[handle];
         packet.next = NONE;
         let slot = packet.slot;
@@ -22,11 +24,11 @@ impl Network {
         if queue.head == NONE {
             queue.head = handle;
             queue.tail = handle;
-            let ports = self.ask(router, slot);
-            self.look_at(router, ports);
+            self.ask(router, slot, now)
         } else {
             let last = core::mem::replace(&mut queue.tail, handle);
             self.packets[last].next = handle;
+            0
         }
     }
 
@@ -40,63 +42,62 @@ impl Network {
         place.due |= ports;
     }
 
-    /// The head of a queue asks for its output, or for two of which it may take either. The result
-    /// is a bit for each.
+    /// The head of a queue, which cannot leave before `from`, asks for its output, or for two of
+    /// which it may take either. The result is a bit for each that is free now; the others are
+    /// looked at when they are.
     #[inline]
-    fn ask(&mut self, router: u32, slot: u32) -> u64 {
+    fn ask(&mut self, router: u32, slot: u32, from: Time) -> u64 {
         let handle = self.slots[slot as usize].head;
         let hop = self.routes.hop(router, &mut self.packets[handle]);
-        let place = &mut self.routers[router as usize];
+        let place = self.routers[router as usize];
         let output = &self.outputs[(place.output + u32::from(hop.port)) as usize];
         let queue = &mut self.slots[slot as usize];
         queue.output = hop.port;
         queue.lane = output.lane + u32::from(hop.first);
         queue.lanes = hop.count;
-        place.asked |= 1 << hop.port;
-        let bit = slot - place.slot;
-        let word = place.request + u32::from(hop.port) * u32::from(place.words) + bit / 64;
-        self.requests[word as usize] |= 1 << (bit % 64);
-        let mut ports = 1 << hop.port;
-        if !self.seconds.is_empty() {
-            ports |= self.ask_second(router, slot);
-        }
-        ports
+        let ports = self.request(place, router, (slot, hop.port.into()), from);
+        if self.seconds.is_empty() { ports } else { ports | self.ask_second(router, slot, from) }
     }
 
     /// The head of a queue asks for its second output, if it has one.
     #[inline(never)]
-    fn ask_second(&mut self, router: u32, slot: u32) -> u64 {
+    fn ask_second(&mut self, router: u32, slot: u32, from: Time) -> u64 {
         let handle = self.slots[slot as usize].head;
         let second = &mut self.seconds[slot as usize];
         let Some(hop) = self.routes.other(router, &self.packets[handle]) else {
             *second = Second::default();
             return 0;
         };
-        let place = &mut self.routers[router as usize];
+        let place = self.routers[router as usize];
         let output = &self.outputs[(place.output + u32::from(hop.port)) as usize];
         let lane = output.lane + u32::from(hop.first);
         *second = Second { lane, lanes: hop.count, output: hop.port };
-        place.asked |= 1 << hop.port;
+        self.request(place, router, (slot, hop.port.into()), from)
+    }
+
+    /// Notes that a queue asks for an output, which it cannot take before `from`. The result is the
+    /// output's bit if it is free by then and that is now.
+    #[inline(always)]
+    fn request(&mut self, place: Router, router: u32, (slot, port): (u32, u32), from: Time) -> u64 {
         let bit = slot - place.slot;
-        let word = place.request + u32::from(hop.port) * u32::from(place.words) + bit / 64;
+        let word = place.request + port * u32::from(place.words) + bit / 64;
         self.requests[word as usize] |= 1 << (bit % 64);
-        1 << hop.port
+        let at = self.outputs[(place.output + port) as usize].free.max(from);
+        if at > self.now {
+            self.wake(router, port, at);
+            return 0;
+        }
+        1 << port
     }
 
     /// Takes back what the head of a queue asked for. The result is whether others ask for it.
     #[inline(always)]
-    fn withdraw(&mut self, place: Router, router: u32, port: u32, bit: u32) -> bool {
+    fn withdraw(&mut self, place: Router, port: u32, bit: u32) -> bool {
         let words = u32::from(place.words);
-        let request = place.request + port * words;
-        self.requests[(request + bit / 64) as usize] &= !(1 << (bit % 64));
-        let mut asked = false;
-        for word in request..request + words {
-            asked |= self.requests[word as usize] != 0;
-        }
-        if !asked {
-            self.routers[router as usize].asked &= !(1 << port);
-        }
-        asked
+        let request = (place.request + port * words) as usize;
+        let requests = &mut self.requests[request..][..words as usize];
+        requests[bit as usize / 64] &= !(1 << (bit % 64));
+        requests.iter().any(|word| *word != 0)
     }
 
     /// Takes back what the head of a queue asked for besides the output that it was granted.
@@ -107,14 +108,13 @@ impl Network {
             let first = u32::from(self.slots[slot as usize].output);
             let other = if granted == first { output.into() } else { first };
             let place = self.routers[router as usize];
-            self.withdraw(place, router, other, slot - place.slot);
+            self.withdraw(place, other, slot - place.slot);
         }
     }
 
-    /// Grants what can be granted now at a router, and sets a wake-up for what will be. Outputs
-    /// that are not due have been looked at before, and are again when the router is woken.
+    /// Grants what can be granted now at a router. Outputs that are not due have been looked at
+    /// before, and are again when something changes for them.
     pub(super) fn allocate(&mut self, router: u32, now: Time) {
-        let mut later = Time::NEVER;
         let place = &mut self.routers[router as usize];
         let due = core::mem::take(&mut place.due);
         // Outputs have their turn, too: the first of them would win each line that two want.
@@ -124,18 +124,20 @@ impl Network {
             while ports != 0 {
                 let port = ports.trailing_zeros();
                 ports &= ports - 1;
-                later = later.min(self.serve(router, port, now));
+                let later = self.serve(router, port, now);
+                self.wake(router, port, later);
             }
         }
-        self.wake(router, later);
     }
 
-    /// Wakes a router at `at`, if it is not woken before.
-    fn wake(&mut self, router: u32, at: Time) {
-        let place = &mut self.routers[router as usize];
-        if at < place.wake {
-            place.wake = at;
-            self.calendar.insert(event(at, router, WAKE, 0));
+    /// Has an output looked at when it is `at`, if it is not before.
+    #[inline]
+    pub(super) fn wake(&mut self, router: u32, port: u32, at: Time) {
+        let output = self.routers[router as usize].output + port;
+        let output = &mut self.outputs[output as usize];
+        if at < output.wake {
+            output.wake = at;
+            self.calendar.insert(event(at, router, WAKE, port));
         }
     }
 
@@ -221,15 +223,16 @@ impl Network {
         let handle = queue.head;
         let next = self.packets[handle].next;
         queue.head = next;
-        let asked = self.withdraw(place, router, way.port, bit);
+        let asked = self.withdraw(place, way.port, bit);
         if !self.seconds.is_empty() {
             self.withdraw_other(router, slot, way.port);
         }
         let gone = self.leave(router, slot, handle, way, now);
         if next != NONE {
-            self.ask(router, slot);
+            let ports = self.ask(router, slot, gone);
+            debug_assert!(ports == 0, "its line is taken for some time");
         }
-        if asked || next != NONE { gone } else { Time::NEVER }
+        if asked { gone } else { Time::NEVER }
     }
 
     /// A packet leaves a router. The result is when its tail has left.
@@ -280,9 +283,8 @@ impl Network {
         let lane = &mut self.lanes[lane as usize];
         lane.credits += bytes;
         if core::mem::take(&mut lane.starved) {
-            let router = lane.router;
-            let asked = self.routers[router as usize].asked;
-            self.look_at(router, asked);
+            let Lane { router, port, .. } = *lane;
+            self.look_at(router, 1 << port);
         }
     }
 }

@@ -136,12 +136,19 @@ impl Network {
                 let lane = self.lanes.len() as u32;
                 if outgoing.contains_key(&(router, port)) {
                     for _ in 0..channels {
-                        self.lanes.push(Lane::new(router, self.parameters.buffer));
+                        self.lanes.push(Lane::new(router, port, self.parameters.buffer));
                     }
                 } else {
-                    self.lanes.push(Lane::to_node(router));
+                    self.lanes.push(Lane::to_node(router, port));
                 }
-                self.outputs.push(Output { free: Time::ZERO, slot: TO_NODE, lane, to: 0, turn: 0 });
+                self.outputs.push(Output {
+                    free: Time::ZERO,
+                    wake: Time::NEVER,
+                    slot: TO_NODE,
+                    lane,
+                    to: 0,
+                    turn: 0,
+                });
             }
             let slots = self.slots.len() as u32 - slot;
             let words = slots.div_ceil(64);
@@ -153,10 +160,8 @@ impl Network {
                 output,
                 words: words as u16,
                 request,
-                asked: 0,
                 due: 0,
                 turn: 0,
-                wake: Time::NEVER,
             });
         }
         for link in &topology.links {

@@ -1,5 +1,5 @@
 //! Packets that a program sends, instead of those that nodes make by chance or beside them.
-use super::{Network, NodeQueue, Parameters, WAKE, event};
+use super::{Network, NodeQueue, Parameters};
 use crate::network::BuildError;
 use crate::packet::Packet;
 use crate::time::Time;
@@ -101,8 +101,12 @@ impl Network {
         self.made = (self.made.0 + 1, self.made.1 + u128::from(bytes));
         let handle = self.packets.add(packet);
         // It may be in its queue before its time: no packet leaves before it is ready.
-        self.enqueue(router, handle);
-        self.calendar.insert(event(ready, router, WAKE, 0));
+        let mut ports = self.enqueue(router, handle, self.now);
+        // Outputs are looked at when their time is taken from the calendar.
+        while ports != 0 {
+            self.wake(router, ports.trailing_zeros(), ready);
+            ports &= ports - 1;
+        }
         Ok(())
     }
 

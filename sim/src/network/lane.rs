@@ -5,9 +5,10 @@
 pub(super) struct Lane {
     /// Bytes that may be sent now.
     pub(super) credits: u32,
-    /// The router that sends by this channel.
+    /// The router that sends by this channel, and the output there.
     pub(super) router: u32,
-    /// A packet waits for credits: the router is to be looked at when some come.
+    pub(super) port: u8,
+    /// A packet waits for credits: the output is to be looked at when some come.
     pub(super) starved: bool,
 }
 
@@ -16,13 +17,13 @@ const ENDLESS: u32 = u32::MAX;
 
 impl Lane {
     /// A lane with a buffer of `bytes` at its other end.
-    pub(super) fn new(router: u32, bytes: u32) -> Self {
-        Self { credits: bytes, router, starved: false }
+    pub(super) fn new(router: u32, port: u16, bytes: u32) -> Self {
+        Self { credits: bytes, router, port: port as u8, starved: false }
     }
 
     /// A lane to a node, which takes everything.
-    pub(super) fn to_node(router: u32) -> Self {
-        Self::new(router, ENDLESS)
+    pub(super) fn to_node(router: u32, port: u16) -> Self {
+        Self::new(router, port, ENDLESS)
     }
 
     /// Takes credits for a packet.

@@ -130,6 +130,8 @@ const NO_LANE: u32 = u32::MAX;
 struct Output {
     /// It is taken until then.
     free: Time,
+    /// The time of the next wake-up that has been set for it.
+    wake: Time,
     /// The slot of virtual channel 0 at the other end, or [`TO_NODE`].
     slot: u32,
     /// Its virtual channels are the lanes from this one on.
@@ -154,14 +156,10 @@ struct Router {
     words: u16,
     /// The requests for output `o` are the words from `request + o * words` on.
     request: u32,
-    /// A bit for each output that is asked for.
-    asked: u64,
     /// A bit for each output to be looked at when all events of this time are known.
     due: u64,
     /// The output after the one that was granted last.
     turn: u8,
-    /// The time of the next wake-up that has been set for it.
-    wake: Time,
 }
 
 /// Kinds of events.

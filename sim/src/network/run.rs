@@ -74,16 +74,21 @@ impl Network {
     fn note(&mut self, event: u64, now: Time) {
         let router = router_of(event);
         match kind_of(event) {
-            ARRIVE => self.enqueue(router, about(event)),
+            ARRIVE => {
+                let ports = self.enqueue(router, about(event), now);
+                self.look_at(router, ports);
+            }
             GENERATE => self.generate(about(event), now),
             CREDIT => self.credit(about(event), router),
             _ => {
-                let place = &mut self.routers[router as usize];
-                if place.wake == now {
-                    place.wake = Time::NEVER;
+                let port = about(event);
+                let output = self.routers[router as usize].output + port;
+                let wake = &mut self.outputs[output as usize].wake;
+                // If it was to be woken earlier, it has been.
+                if *wake == now {
+                    *wake = Time::NEVER;
+                    self.look_at(router, 1 << port);
                 }
-                let asked = place.asked;
-                self.look_at(router, asked);
             }
         }
     }
@@ -147,7 +152,7 @@ impl Network {
     pub fn check_idle(&self) {
         assert!(self.lanes.iter().all(|lane| lane.has_all(self.parameters.buffer)));
         assert!(self.requests.iter().all(|word| *word == 0));
-        assert!(self.routers.iter().all(|router| router.asked == 0 && router.due == 0));
+        assert!(self.routers.iter().all(|router| router.due == 0));
     }
 
     /// A number that follows from all deliveries and their times, in whatever order they are

@@ -232,7 +232,8 @@ fn windows(record: &Record, topology: &Topology) -> Vec<Window> {
             from_ns: (number as u64 * width.0) as f64 / 1e3,
             backlog: record.backlog()[number],
             mean: sum / topology.links.len().max(1) as f64 / width.0 as f64,
-            most: most / width.0 as f64,
+            // A packet counts for the window in which its head leaves.
+            most: (most / width.0 as f64).min(1.0),
         }
     };
     whole.map(window).collect()

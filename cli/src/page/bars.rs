@@ -1,10 +1,13 @@
 //! Bars: a number for each of several things, with its name and its value above the bar.
 
 use anyhow::{Result, anyhow};
-use plotters::prelude::{ChartBuilder, Color, PathElement, Rectangle, Text};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::{
+    Cartesian2d, ChartBuilder, ChartContext, Color, PathElement, Rectangle, SVGBackend, Text,
+};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::axis::Axis;
+use super::axis::{Axis, Scale};
 use super::canvas::{self, Area};
 use super::colours;
 
@@ -16,6 +19,14 @@ const NAME_MAX: usize = 40;
 const LINE_MAX: usize = 52;
 
 const CUT: &str = "longer than is drawn";
+
+/// A chart of rows.
+pub(super) type Rows<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, RangedCoordf64>>;
+
+/// The height of this number of rows with their axis.
+pub(super) fn height(rows: usize) -> u32 {
+    BAR * rows as u32 + BELOW
+}
 
 /// Numbers beside each other, from nought.
 pub(crate) struct Bars {
@@ -38,7 +49,7 @@ pub(crate) struct Bar {
 
 impl Bars {
     pub(super) fn height(&self) -> u32 {
-        BAR * self.bars.len() as u32 + BELOW
+        height(self.bars.len())
     }
 
     pub(super) fn svg(&self) -> Result<String> {
@@ -52,22 +63,7 @@ impl Bars {
         let values = self.bars.iter().map(|bar| bar.value.min(self.most));
         let scale = self.axis.scale(values.chain(mark));
         let [least, most] = scale.ends;
-        let count = self.bars.len() as f64;
-        let mut chart = ChartBuilder::on(area)
-            .margin_left(36)
-            .margin_right(36)
-            .x_label_area_size(BELOW - 8)
-            .build_cartesian_2d(scale, count..0.0)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .disable_y_axis()
-            .bold_line_style(colours::RULE.stroke_width(2))
-            .axis_style(colours::INK.stroke_width(2))
-            .label_style(canvas::text())
-            .axis_desc_style(canvas::text())
-            .x_desc(canvas::visible(&self.axis.name))
-            .draw()?;
+        let mut chart = rows(area, scale, self.bars.len(), &self.axis.name)?;
         let at = |place: f64, bar: usize, down: f64| (place, bar as f64 + down);
         let bars = self.bars.iter().enumerate().map(|(number, bar)| {
             let value = if bar.value.is_finite() { bar.value } else { 0.0 };
@@ -82,14 +78,8 @@ impl Bars {
             });
             chart.draw_series(beside)?;
         }
-        let words = self.bars.iter().enumerate().flat_map(|(number, bar)| {
-            let told = [(least, HPos::Left, bar.name()), (most, HPos::Right, bar.told.clone())];
-            told.map(|(place, side, words)| {
-                let style = canvas::text().pos(Pos::new(side, VPos::Center));
-                Text::new(canvas::visible(&words), at(place, number, 0.28), style)
-            })
-        });
-        chart.draw_series(words)?;
+        let words = self.bars.iter().map(|bar| [bar.name.as_str(), &bar.told]);
+        write(&mut chart, [least, most], words)?;
         Ok(())
     }
 
@@ -110,13 +100,53 @@ impl Bars {
     }
 }
 
-impl Bar {
-    /// As much of the name as there is room for beside the value.
-    fn name(&self) -> String {
-        let room = LINE_MAX.saturating_sub(self.told.chars().count()).clamp(8, NAME_MAX);
-        if self.name.chars().count() <= room {
-            return self.name.clone();
-        }
-        self.name.chars().take(room - 1).chain(['.']).collect()
+/// A chart with a row for each bar below the other.
+pub(super) fn rows<'a, 'b>(
+    area: &'a Area<'b>,
+    scale: Scale,
+    count: usize,
+    name: &str,
+) -> Result<Rows<'a, 'b>> {
+    let mut chart = ChartBuilder::on(area)
+        .margin_left(36)
+        .margin_right(36)
+        .x_label_area_size(BELOW - 8)
+        .build_cartesian_2d(scale, count as f64..0.0)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .bold_line_style(colours::RULE.stroke_width(2))
+        .axis_style(colours::INK.stroke_width(2))
+        .label_style(canvas::text())
+        .axis_desc_style(canvas::text())
+        .x_desc(canvas::visible(name))
+        .draw()?;
+    Ok(chart)
+}
+
+/// Writes the name and the value of each row above its bar, at the two ends of the scale.
+pub(super) fn write<'a>(
+    chart: &mut Rows<'_, '_>,
+    [least, most]: [f64; 2],
+    words: impl Iterator<Item = [&'a str; 2]>,
+) -> Result<()> {
+    let texts = words.enumerate().flat_map(|(number, [name, told])| {
+        let ends = [(least, HPos::Left, shortened(name, told)), (most, HPos::Right, told.into())];
+        ends.map(|(place, side, words)| {
+            let style = canvas::text().pos(Pos::new(side, VPos::Center));
+            Text::new(canvas::visible(&words), (place, number as f64 + 0.28), style)
+        })
+    });
+    chart.draw_series(texts)?;
+    Ok(())
+}
+
+/// As much of a name as there is room for beside the value.
+fn shortened(name: &str, told: &str) -> String {
+    let room = LINE_MAX.saturating_sub(told.chars().count()).clamp(8, NAME_MAX);
+    if name.chars().count() <= room {
+        return name.to_owned();
     }
+    name.chars().take(room - 1).chain(['.']).collect()
 }

@@ -26,6 +26,15 @@ const SERIES: [Colour; 8] = [
     colour("teal", [0x1f, 0x78, 0x8c], "#7fd6e3"),
     colour("slate", [0x4a, 0x4f, 0x8f], "#a9aef0"),
 ];
+/// Colours from little to much, as far apart in their lightness as in their hue.
+const SCALE: [Colour; 6] = [
+    colour("idle", [0xc4, 0xcc, 0xd6], "#434c57"),
+    colour("calm", [0x7f, 0xa7, 0xcf], "#41719f"),
+    colour("brisk", [0x2f, 0x78, 0xb4], "#5fb0f0"),
+    colour("busy", [0xe0, 0xa1, 0x00], "#ffd257"),
+    colour("crowded", [0xdb, 0x5a, 0x0b], "#ff8f45"),
+    colour("full", [0xa8, 0x00, 0x2c], "#ff5577"),
+];
 const LIMIT_COLOUR: Colour = colour("limit", [0x75, 0x75, 0x75], "#a6a6a6");
 const INK_COLOUR: Colour = colour("ink", [0x26, 0x26, 0x26], "#dedede");
 const RULE_COLOUR: Colour = colour("rule", [0xdf, 0xdf, 0xdf], "#3a3a3a");
@@ -46,6 +55,14 @@ pub(super) fn of(number: usize) -> RGBColor {
     SERIES[number % SERIES.len()].light
 }
 
+/// How many colours there are from little to much.
+pub(super) const STEPS: usize = SCALE.len();
+
+/// The colour of a step from little to much.
+pub(super) fn of_step(step: usize) -> RGBColor {
+    SCALE[step.min(STEPS - 1)].light
+}
+
 /// As it stands in the SVG that plotters writes.
 pub(super) fn hex(RGBColor(r, g, b): RGBColor) -> String {
     format!("#{r:02X}{g:02X}{b:02X}")
@@ -53,7 +70,9 @@ pub(super) fn hex(RGBColor(r, g, b): RGBColor) -> String {
 
 /// Variables for all colours, and rules by which they take the place of those that were drawn.
 pub(super) fn style() -> String {
-    let all = || SERIES.iter().chain([&LIMIT_COLOUR, &INK_COLOUR, &RULE_COLOUR, &PAPER_COLOUR]);
+    let all = || {
+        SERIES.iter().chain(&SCALE).chain([&LIMIT_COLOUR, &INK_COLOUR, &RULE_COLOUR, &PAPER_COLOUR])
+    };
     let (mut light, mut dark, mut rules) = (String::new(), String::new(), String::new());
     for Colour { name, light: drawn, dark: instead } in all() {
         let drawn = hex(*drawn);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 
 use super::canvas::WIDTH;
-use super::{Chart, Drawing, colours, escaped};
+use super::{Chart, colours, escaped};
 
 /// Units of height for the title, and for each line of the legend and of the caption.
 const TITLE: u32 = 56;
@@ -19,10 +19,8 @@ const NAMES: u32 = 104;
 impl Chart {
     /// The whole file. It has its own background, so that it is readable on every page.
     pub(crate) fn file(&self, caption: &str) -> Result<String> {
-        let (svg, legend, drawn) = match &self.drawing {
-            Drawing::Plot(plot) => (plot.svg()?, plot.legend(), plot.height()),
-            Drawing::Bars(bars) => (bars.svg()?, bars.legend(), bars.height()),
-        };
+        let Self { drawing, .. } = self;
+        let (svg, legend, drawn) = (drawing.svg()?, drawing.legend(), drawing.height());
         let mut down = TITLE + drawn;
         let mut body = svg.replacen("<svg ", &format!("<svg y=\"{TITLE}\" "), 1);
         body += &text(LEFT, 38, &self.title);

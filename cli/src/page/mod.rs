@@ -9,7 +9,9 @@ mod bars;
 mod canvas;
 mod colours;
 mod file;
+mod map;
 mod plot;
+mod stacks;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -20,7 +22,9 @@ use time::format_description::well_known::Rfc3339;
 
 pub(crate) use self::axis::{Axis, Unit};
 pub(crate) use self::bars::{Bar, Bars};
+pub(crate) use self::map::{Map, Way};
 pub(crate) use self::plot::{Plot, Series, Shown};
+pub(crate) use self::stacks::{Stack, Stacks};
 
 /// A page under construction.
 pub(crate) struct Page {
@@ -39,6 +43,38 @@ pub(crate) struct Table {
 pub(crate) enum Drawing {
     Plot(Plot),
     Bars(Bars),
+    Stacks(Stacks),
+    Map(Map),
+}
+
+impl Drawing {
+    fn svg(&self) -> Result<String> {
+        match self {
+            Self::Plot(plot) => plot.svg(),
+            Self::Bars(bars) => bars.svg(),
+            Self::Stacks(stacks) => stacks.svg(),
+            Self::Map(map) => map.svg(),
+        }
+    }
+
+    /// Marks with their names.
+    fn legend(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Plot(plot) => plot.legend(),
+            Self::Bars(bars) => bars.legend(),
+            Self::Stacks(stacks) => stacks.legend(),
+            Self::Map(map) => map.legend(),
+        }
+    }
+
+    fn height(&self) -> u32 {
+        match self {
+            Self::Plot(plot) => plot.height(),
+            Self::Bars(bars) => bars.height(),
+            Self::Stacks(stacks) => stacks.height(),
+            Self::Map(map) => map.height(),
+        }
+    }
 }
 
 /// A drawing with what belongs to it.
@@ -196,10 +232,7 @@ fn folded(summary: &str, table: &Table) -> String {
 
 impl Chart {
     fn html(&self) -> Result<String> {
-        let (svg, legend) = match &self.drawing {
-            Drawing::Plot(plot) => (plot.svg()?, plot.legend()),
-            Drawing::Bars(bars) => (bars.svg()?, bars.legend()),
-        };
+        let (svg, legend) = (self.drawing.svg()?, self.drawing.legend());
         let title = escaped(&self.title);
         // Screen readers say this in place of the drawing.
         let named = format!("<svg role=\"img\" aria-label=\"{title}\" ");

@@ -1,7 +1,7 @@
 //! Plots: numbers over numbers, as lines or as dots.
 
 use anyhow::{Result, anyhow};
-use plotters::prelude::{ChartBuilder, Circle, Color, PathElement};
+use plotters::prelude::{ChartBuilder, Circle, Color, EmptyElement, PathElement, Polygon};
 use plotters::style::RGBColor;
 
 use super::axis::Axis;
@@ -12,6 +12,10 @@ const HEIGHT: u32 = 620;
 /// The radius of a line's points, and of dots.
 const POINT: u32 = 7;
 const DOT: u32 = 4;
+/// Half of the width of the caps of an interval.
+const CAP: i32 = 10;
+/// How much of its colour an area has.
+const SHADE: f64 = 0.3;
 
 /// Numbers over numbers.
 pub(crate) struct Plot {
@@ -36,6 +40,10 @@ pub(crate) enum Shown {
     Limit,
     /// Each for itself.
     Dots,
+    /// Joined by a line without points, with the colour faint between it and the axis.
+    Area,
+    /// Each two are the ends of an interval of the series before, whose colour they have.
+    Intervals,
 }
 
 impl Plot {
@@ -72,12 +80,29 @@ impl Plot {
         for (series, colour) in self.series.iter().zip(self.colours()) {
             let mut points = series.points.clone();
             points.retain(|point| x.has(point.0) && y.has(point.1));
-            let radius = if series.shown == Shown::Dots { DOT } else { POINT };
-            if series.shown != Shown::Dots {
-                let line = PathElement::new(points.clone(), canvas::line(colour));
-                chart.draw_series([line])?;
+            let line = canvas::line(colour);
+            match series.shown {
+                Shown::Intervals => {
+                    let uprights = points.chunks_exact(2);
+                    chart.draw_series(uprights.map(|ends| PathElement::new(ends, line)))?;
+                    let cap =
+                        |at| EmptyElement::at(at) + PathElement::new([(-CAP, 0), (CAP, 0)], line);
+                    chart.draw_series(points.into_iter().map(cap))?;
+                    continue;
+                }
+                Shown::Area => {
+                    let ends = [points.last(), points.first()].into_iter().flatten();
+                    let below = ends.map(|end| (end.0, y.ends[0]));
+                    let area = points.iter().copied().chain(below).collect::<Vec<_>>();
+                    chart.draw_series([Polygon::new(area, colour.mix(SHADE))])?;
+                }
+                Shown::Line | Shown::Limit | Shown::Dots => {}
             }
-            if series.shown != Shown::Limit || points.len() == 1 {
+            if series.shown != Shown::Dots {
+                chart.draw_series([PathElement::new(points.clone(), line)])?;
+            }
+            let radius = if series.shown == Shown::Dots { DOT } else { POINT };
+            if matches!(series.shown, Shown::Line | Shown::Dots) || points.len() == 1 {
                 let dots = points.into_iter().map(|at| Circle::new(at, radius, colour.filled()));
                 chart.draw_series(dots)?;
             }
@@ -90,7 +115,8 @@ impl Plot {
         let mut next = 0;
         let mut colour = |series: &Series| match series.shown {
             Shown::Limit => colours::LIMIT,
-            Shown::Line | Shown::Dots => {
+            Shown::Intervals => colours::of(usize::saturating_sub(next, 1)),
+            Shown::Line | Shown::Dots | Shown::Area => {
                 next += 1;
                 colours::of(next - 1)
             }
@@ -101,11 +127,12 @@ impl Plot {
     pub(super) fn legend(&self) -> Vec<(String, String)> {
         let mark = |(series, colour): (&Series, RGBColor)| {
             let mark = match series.shown {
-                Shown::Dots => canvas::mark_of_patch(colour),
-                Shown::Line | Shown::Limit => canvas::mark_of_line(colour),
+                Shown::Dots | Shown::Area => canvas::mark_of_patch(colour),
+                Shown::Line | Shown::Limit | Shown::Intervals => canvas::mark_of_line(colour),
             };
             (mark, series.name.clone())
         };
-        self.series.iter().zip(self.colours()).map(mark).collect()
+        let all = self.series.iter().zip(self.colours());
+        all.filter(|(series, _)| series.shown != Shown::Intervals).map(mark).collect()
     }
 }

@@ -16,6 +16,8 @@ fn plot() -> Chart {
         series("one", Shown::Line, &[(8.0, 71.0), (64.0, 95.5), (4096.0, 1200.0)]),
         series(NASTY, Shown::Limit, &[(8.0, 64.0), (64.0, 64.5), (0.0, f64::NAN)]),
         series("dots", Shown::Dots, &[(16.0, 100.0)]),
+        series("", Shown::Intervals, &[(16.0, 90.0), (16.0, 110.0)]),
+        series("area", Shown::Area, &[(16.0, 100.0), (32.0, 200.0)]),
     ];
     let mut numbers = Table::new(["size", NASTY]);
     numbers.lines = vec![vec!["8 B".to_owned(), "71".to_owned()], vec![NASTY.to_owned(); 2]];
@@ -39,6 +41,30 @@ fn bars() -> Chart {
     Chart { title: "bars".to_owned(), drawing, numbers: Table::new(["one"]) }
 }
 
+fn stacks() -> Chart {
+    let stack = |name: &str, lengths: &[f64]| Stack {
+        name: name.to_owned(),
+        lengths: lengths.to_vec(),
+        told: "told".to_owned(),
+    };
+    let drawing = Drawing::Stacks(Stacks {
+        axis: Axis::new("time", Unit::Count),
+        parts: vec![NASTY.to_owned(), "rest".to_owned()],
+        stacks: vec![stack(NASTY, &[1.0, 3.0]), stack("short", &[2.0, 0.0])],
+    });
+    Chart { title: "stacks".to_owned(), drawing, numbers: Table::new(["one"]) }
+}
+
+/// A ring of five places in a row, with a way that leads nowhere.
+fn map() -> Chart {
+    let places = (0..5).map(|place| (f64::from(place) / 4.0, 0.5)).collect();
+    let way = |from, to, load| Way { from, to, load };
+    let mut ways = vec![way(4, 0, 1.5), way(0, 4, f64::NAN), way(2, 9, 0.5), way(1, 1, 0.5)];
+    ways.extend((0..4).flat_map(|at| [way(at, at + 1, 0.3), way(at + 1, at, 0.9)]));
+    let drawing = Drawing::Map(Map { places, ways });
+    Chart { title: "a map".to_owned(), drawing, numbers: Table::new(["one"]) }
+}
+
 fn page() -> String {
     let mut page = Page::new(NASTY, NASTY);
     page.heading(NASTY);
@@ -47,7 +73,7 @@ fn page() -> String {
     page.facts([(NASTY, NASTY)]);
     page.table(&plot().numbers);
     page.folded(NASTY, &plot().numbers);
-    page.charts(&[plot(), bars()]).unwrap();
+    page.charts(&[plot(), bars(), stacks(), map()]).unwrap();
     page.html()
 }
 
@@ -95,7 +121,7 @@ fn each_chart_has_a_title_axes_a_legend_and_its_numbers() {
     let html = page();
     let document = parsed(&html);
     let figures = named(&document, "figure");
-    assert_eq!(figures.len(), 2);
+    assert_eq!(figures.len(), 4);
     for (figure, axis) in figures.iter().zip(["one way", "of the limit"]) {
         let inside = |name: &str| -> Vec<String> {
             let nodes = figure.descendants().filter(|node| node.tag_name().name() == name);
@@ -112,12 +138,56 @@ fn each_chart_has_a_title_axes_a_legend_and_its_numbers() {
     }
 }
 
+/// The numbers of an attribute.
+fn numbers(node: &Node<'_, '_>, name: &str) -> Vec<f64> {
+    let text = node.attribute(name).unwrap();
+    text.split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .map(|word| word.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_parts_of_a_stack_are_as_long_as_they_are() {
+    let Drawing::Stacks(stacks) = stacks().drawing else { unreachable!() };
+    let svg = stacks.svg().unwrap();
+    let document = parsed(&svg);
+    let parts: Vec<_> = named(&document, "rect")
+        .iter()
+        .map(|part| [numbers(part, "x")[0], numbers(part, "width")[0]])
+        .collect();
+    let [[first, one], [second, three], [third, two], [_, none]] = parts[..] else {
+        panic!("{parts:?}")
+    };
+    assert!((first + one - second).abs() < 1.5 && first == third, "{parts:?}");
+    assert!((three / one - 3.0).abs() < 0.02 && (two / one - 2.0).abs() < 0.02, "{parts:?}");
+    assert!(none < 1.5, "{parts:?}");
+}
+
+#[test]
+fn a_way_that_would_pass_over_a_place_is_drawn_at_its_beginning() {
+    let Drawing::Map(map) = map().drawing else { unreachable!() };
+    let svg = map.svg().unwrap();
+    let document = parsed(&svg);
+    let middles: Vec<_> =
+        named(&document, "circle").iter().map(|circle| numbers(circle, "cx")[0]).collect();
+    let (first, last) = (middles[0], middles[middles.len() - 1]);
+    let strokes: Vec<_> =
+        named(&document, "polyline").iter().map(|line| numbers(line, "points")).collect();
+    // Eight between neighbours, and two that leave the row at its ends.
+    assert_eq!(strokes.len(), 10);
+    let beyond = |stroke: &&Vec<f64>| stroke[2] < first - 1.0 || stroke[2] > last + 1.0;
+    assert_eq!(strokes.iter().filter(beyond).count(), 2, "{strokes:?}");
+    let far = (last - first) / 4.0 + 1.0;
+    assert!(strokes.iter().all(|stroke| (stroke[2] - stroke[0]).abs() < far), "{strokes:?}");
+}
+
 #[test]
 fn tables_have_the_cells_that_they_were_given() {
     let html = page();
     let document = parsed(&html);
     let tables = named(&document, "table");
-    assert_eq!(tables.len(), 4);
+    assert_eq!(tables.len(), 6);
     let cells = tables[0].descendants().filter(|node| node.tag_name().name() == "td");
     let cells: Vec<_> = cells.map(|cell| words(&cell)).collect();
     let told = NASTY.replace(['\u{1}', '\u{0}'], "");
@@ -149,7 +219,7 @@ fn colours_are_exchanged_in_dark_surroundings() {
 
 #[test]
 fn a_chart_is_a_file_of_its_own() {
-    for chart in [plot(), bars()] {
+    for chart in [plot(), bars(), stacks(), map()] {
         let svg = chart.file(&format!("{} {NASTY}", "a caption of many words ".repeat(9))).unwrap();
         let document = parsed(&svg);
         let told = NASTY.replace(['\u{1}', '\u{0}'], "");

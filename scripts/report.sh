@@ -1,8 +1,8 @@
 #!/bin/sh
-# Opens the pages and the charts of `ayre perf`, `ayre study` and `ayre top` in a browser as wide as
-# a telephone that finds no other host, and checks how it lays them out: nothing too wide, cut off,
-# too small or over each other. Other libraries have made-up figures. Needs chromium, perl, and the
-# tool as `make test` builds it.
+# Opens the pages and the charts of `ayre perf`, `ayre study`, `ayre sim` and `ayre top` in a
+# browser as wide as a telephone that finds no other host, and checks how it lays them out: nothing
+# too wide, cut off, too small or over each other. Other libraries have made-up figures. Needs
+# chromium, perl, and the tool as `make test` builds it.
 set -eu
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 cd "$here/.."
@@ -97,6 +97,16 @@ perf --reps 1 --op latency,bandwidth --report "$scratch/perf.html"
 perf --chart "$scratch/latency.svg"
 recording >"$scratch/recording.tsv"
 "$ayre" study "$scratch/recording.tsv" --html "$scratch/study.html" --plots "$scratch" >/dev/null
+# One load is too much: the page says so, and so does the status.
+sweep() {
+    page=$1
+    shift
+    "$ayre" sim sweep packets=4000 warmup=500 replicas=2 "$@" --html "$page" >/dev/null ||
+        [ $? -eq 3 ]
+}
+sweep "$scratch/torus.html" topology=torus 'load=[0.2, 0.5, 1]' 'channels=[2, 4]'
+sweep "$scratch/star.html" load=0.9
+sweep "$scratch/tree.html" topology=tree 'pattern=["uniform", "tornado"]'
 "$ayre" top --interval 0.05 --html "$scratch/top.html"
 
 # All libraries have their places in the legend.
@@ -113,6 +123,11 @@ done
 check "$scratch/perf.html" 7 light 1
 check "$scratch/perf.html" 7 dark 0
 check "$scratch/study.html" 3 dark 0
+# Four charts of all points, their parts, and five of each point.
+check "$scratch/torus.html" 35 light 1
+check "$scratch/torus.html" 35 dark 0
+check "$scratch/star.html" 6 dark 0
+check "$scratch/tree.html" 12 light 1
 for chart in latency times correlations slow-1; do
     framed "$scratch/$chart.svg" >"$scratch/$chart.html"
     check "$scratch/$chart.html" 1 dark 0

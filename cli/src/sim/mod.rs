@@ -2,6 +2,7 @@
 
 mod list;
 mod outputs;
+mod page;
 mod run;
 mod text;
 mod watch;

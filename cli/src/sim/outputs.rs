@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use ayre_sim::report::Results;
 
+use super::page::page;
 use super::text;
 
 /// The code of a process that Ctrl-C has ended.
@@ -28,6 +29,9 @@ pub(super) struct Views {
     /// Write a line for each point to this file, its numbers between commas
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Draw a page of charts for a browser into this file, which fetches nothing
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl Outputs {
@@ -52,10 +56,13 @@ impl Views {
     }
 
     fn write(&self, results: &Results) -> Result<()> {
-        match &self.csv {
-            Some(path) => write(path, &results.to_csv()?),
-            None => Ok(()),
+        if let Some(path) = &self.csv {
+            write(path, &results.to_csv()?)?;
         }
+        if let Some(path) = &self.html {
+            page(results)?.write(path)?;
+        }
+        Ok(())
     }
 }
 

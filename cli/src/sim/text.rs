@@ -9,7 +9,7 @@ use crate::info::tables::aligned;
 use crate::page::Unit;
 
 /// Shares of packets whose delay stands in the line of a point.
-const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
+pub(super) const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 
 /// All results, as they are printed.
 pub(super) fn text(results: &Results) -> String {
@@ -32,7 +32,7 @@ pub(super) fn text(results: &Results) -> String {
 }
 
 /// The values of a point by which it differs from others.
-fn values(swept: &[(String, String)]) -> String {
+pub(super) fn values(swept: &[(String, String)]) -> String {
     let all: Vec<_> = swept.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
 }
@@ -97,7 +97,7 @@ pub(super) fn parts(point: &Point) -> [(&'static str, f64, f64); 3] {
 }
 
 /// A table with a line for each point.
-fn lines(points: &[Point]) -> Vec<Vec<String>> {
+pub(super) fn lines(points: &[Point]) -> Vec<Vec<String>> {
     let swept = points.first().map_or(&[][..], |point| &point.swept);
     let names = swept.iter().map(|(name, _)| name.clone());
     let shares = SHARES.map(|share| format!("{} within", percent(share)));

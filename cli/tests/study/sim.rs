@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use roxmltree::{Document, Node, ParsingOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Folder;
@@ -83,6 +84,58 @@ fn a_trace_has_the_packets_on_links() {
     let events = trace["traceEvents"].as_array().unwrap();
     let slices = events.iter().filter(|event| event["ph"] == "X").count();
     assert!(slices > 0 && slices as f64 == shown, "{slices} {text}");
+}
+
+/// All words of a page's elements of this name.
+fn words(page: &Document<'_>, name: &str) -> Vec<String> {
+    let all = page.descendants().filter(|node| node.tag_name().name() == name);
+    let text = |node: Node<'_, '_>| {
+        node.descendants().filter_map(|part| part.text().filter(|_| part.is_text())).collect()
+    };
+    all.map(text).collect()
+}
+
+#[test]
+fn the_page_of_a_sweep_draws_curves_parts_and_a_look_at_each_point() {
+    let folder = Folder::new("sim-page");
+    let html = folder.0.join("page.html");
+    let mesh = ["sweep", "topology=mesh", "sides=3x3", "size=64 B", "load=[0.2, 0.4]"];
+    let drawn = ["--html", html.to_str().unwrap()];
+    said(0, &[&mesh[..], &SHORT, &drawn].concat());
+    let text = std::fs::read_to_string(&html).unwrap();
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let page = Document::parse_with_options(&text, options).unwrap();
+    let titles = words(&page, "figcaption");
+    let of_each = [
+        "How many packets have which delay",
+        "Delay that a share of packets does not exceed",
+        "How busy each link is",
+        "Packets on their way over time",
+        "Links over time",
+    ];
+    for (title, count) in of_each.map(|title| (title, 2)).into_iter().chain([
+        ("Mean delay", 1),
+        ("Throughput", 1),
+        ("The busiest link", 1),
+        ("Mean delay of the stable points by its parts", 1),
+    ]) {
+        let found = titles.iter().filter(|other| *other == title).count();
+        // Percentiles are a curve over all points, too.
+        let more = usize::from(title.starts_with("Delay that"));
+        assert_eq!(found, count + more, "{title} in {titles:?}");
+    }
+    // Routers are numbered, and each link of a mesh is drawn: four in each of three rows and
+    // columns.
+    let maps = page
+        .descendants()
+        .filter(|node| node.attribute("aria-label") == Some("How busy each link is"));
+    for map in maps {
+        let count = |name| map.descendants().filter(|node| node.tag_name().name() == name).count();
+        assert_eq!((count("polyline"), count("text")), (24, 9));
+    }
+    let cells = words(&page, "td");
+    assert!(cells.iter().any(|cell| cell == "3x3") && cells.iter().any(|cell| cell == "several"));
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
 }
 
 /// Whether a process holds this signal back.

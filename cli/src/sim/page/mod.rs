@@ -1,0 +1,161 @@
+//! Results as a page for a browser: curves over a sweep, and a closer look at some of its points.
+
+mod curves;
+mod look;
+
+use anyhow::Result;
+use ayre_sim::report::{Point, Results, Verdict};
+use ayre_sim::scenario::KEYS;
+
+use super::text::{given, lines, parts, time, values};
+use crate::page::{Axis, Chart, Drawing, Page, Stack, Stacks, Table, Unit, made_by};
+
+/// Points whose time is drawn by its parts at most.
+const STACKS_MAX: usize = 24;
+/// Points that are looked at closely at most.
+const LOOKS_MAX: usize = 6;
+
+/// Explanations for a reader who has never seen the page.
+const READING: [&str; 6] = [
+    "Nodes make packets, which pass the links and routers of a network in simulated time. A delay \
+     is the time from the making of a packet to the arrival of its last byte.",
+    "A number with +- is a mean over several runs with seeds of their own: the true mean is within \
+     that distance in 95 of 100 cases. In charts an upright stroke has its length.",
+    "99 % is the delay that 99 of 100 packets do not exceed.",
+    "Stable: the network carries the load. Unstable: packets wait for longer and longer, and their \
+     delays say more about the length of the run than about the network. Deadlocked: packets wait \
+     for each other in a ring.",
+    "The time of a packet has three parts, which sum to its delay exactly: in the queue of its \
+     source; waiting for outputs and for room inside of the network; and on the move.",
+    "A link is busy while a packet passes it. Loads of links and queues over time are those of the \
+     first run of a point.",
+];
+
+/// The page of results.
+pub(super) fn page(results: &Results) -> Result<Page> {
+    let mut page = Page::new(&format!("ayre sim: {}", results.name), &made_by());
+    page.text(&verdict(results));
+    page.heading("How to read this");
+    page.list(&READING);
+    page.heading("Results");
+    page.table(&table(results));
+    let notes = notes(&results.points);
+    if !notes.is_empty() {
+        page.list(&notes);
+    }
+    let curves = curves::charts(&results.points);
+    if !curves.is_empty() {
+        page.heading("The points beside each other");
+        page.charts(&curves)?;
+    }
+    let measured: Vec<_> = results.points.iter().filter(|point| point.packets > 0).collect();
+    let stable: Vec<_> =
+        measured.iter().copied().filter(|point| point.verdict == Verdict::Stable).collect();
+    // The queues of others are as long as the run.
+    let drawn = if stable.is_empty() { &measured } else { &stable };
+    if !drawn.is_empty() {
+        page.heading("Where the time goes");
+        page.charts(&[stacks(drawn)])?;
+    }
+    for point in some(&measured, LOOKS_MAX) {
+        let name = values(&point.swept);
+        page.heading(&format!("A closer look{}", name));
+        page.charts(&look::charts(point))?;
+    }
+    page.heading("Inputs");
+    results.points.first().into_iter().for_each(|first| inputs(&mut page, first));
+    Ok(page)
+}
+
+/// How it went, in a sentence or two.
+fn verdict(results: &Results) -> String {
+    let count =
+        |verdict: Verdict| results.points.iter().filter(|point| point.verdict == verdict).count();
+    let all = results.points.len();
+    let found = [
+        (count(Verdict::Stable), "stable"),
+        (count(Verdict::Unstable), "unstable: the network does not carry the load"),
+        (count(Verdict::Deadlocked), "deadlocked"),
+        (count(Verdict::NotRun), "not measured"),
+    ];
+    let found: Vec<_> = found
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} of {all} {what}"))
+        .collect();
+    let stopped = if results.complete { "" } else { " The run was stopped before its end." };
+    format!("Points: {}.{stopped}", found.join("; "))
+}
+
+fn table(results: &Results) -> Table {
+    let mut lines = lines(&results.points).into_iter();
+    let mut table = Table::new(lines.next().unwrap_or_default());
+    table.lines = lines.collect();
+    table
+}
+
+fn notes(points: &[Point]) -> Vec<String> {
+    let all = points.iter().zip(1..).flat_map(|(point, number)| {
+        let name = format!("Point {number}{}", values(&point.swept));
+        point.notes.iter().map(move |note| format!("{name}: {note}."))
+    });
+    all.collect()
+}
+
+/// A bar for each point, made of the parts of its delay.
+fn stacks(points: &[&Point]) -> Chart {
+    let first = points.first().map(|point| parts(point).map(|(name, ..)| name.to_owned()));
+    let names = first.map(Vec::from).unwrap_or_default();
+    let heads = ["point".to_owned()].into_iter().chain(names.clone());
+    let mut numbers = Table::new(heads.chain(["delay".to_owned(), "packets".to_owned()]));
+    let drawn = some(points, STACKS_MAX);
+    let longest = drawn.iter().map(|point| point.delay_ns.mean).fold(0.0, f64::max);
+    let (size, unit) = curves::unit_of(longest);
+    let mut stacks = vec![];
+    for point in drawn {
+        let name = match values(&point.swept).trim() {
+            "" => "this point".to_owned(),
+            swept => swept.trim_matches(['(', ')']).to_owned(),
+        };
+        let lengths = parts(point).map(|(_, ns, _)| ns);
+        let told = Unit::Nanoseconds.label(lengths.iter().sum());
+        let mut line = vec![name.clone()];
+        line.extend(lengths.map(|ns| Unit::Nanoseconds.label(ns)));
+        line.extend([time(point.delay_ns), point.packets.to_string()]);
+        numbers.lines.push(line);
+        let lengths = lengths.map(|ns| ns / size).to_vec();
+        stacks.push(Stack { name, lengths, told });
+    }
+    let axis = Axis::new(&format!("mean delay, {unit}"), Unit::Count);
+    let drawing = Drawing::Stacks(Stacks { axis, parts: names, stacks });
+    let title = match points.iter().all(|point| point.verdict == Verdict::Stable) {
+        true => "Mean delay of the stable points by its parts",
+        false => "Mean delay by its parts",
+    };
+    Chart { title: title.to_owned(), drawing, numbers }
+}
+
+/// At most this number of them, as far from each other as can be, with the first and the last.
+fn some<'a>(points: &[&'a Point], most: usize) -> Vec<&'a Point> {
+    if points.len() <= most {
+        return points.to_vec();
+    }
+    (0..most).map(|number| points[number * (points.len() - 1) / (most - 1)]).collect()
+}
+
+/// All parameters of a point.
+fn inputs(page: &mut Page, point: &Point) {
+    let mut table = Table::new(["parameter", "value", "", "meaning", "source of the default"]);
+    let others: Vec<_> = given(point).map(|(name, _)| name).collect();
+    for (name, value) in &point.settings {
+        let key = KEYS.iter().find(|key| key.name == name);
+        let is_swept = point.swept.iter().any(|(swept, _)| swept == name);
+        let value = if is_swept { "several" } else { value };
+        let told = if is_swept || others.contains(&name) { "given" } else { "default" };
+        let meaning = key.map_or("", |key| key.meaning);
+        let source = key.map_or("", |key| key.source);
+        let cells = [name, value, told, meaning, source].map(str::to_owned);
+        table.lines.push(cells.to_vec());
+    }
+    page.table(&table);
+}

@@ -120,7 +120,7 @@ fn a_fault_of_the_input_is_told_with_its_place() {
         (&[&ring, "--without", "r0"], "`r0` names no link".to_owned()),
         (&[&ring, "--without", "r9:1"], "there is no router `r9`".to_owned()),
         (&[&ring, "--of", "n7"], "--of: there is no node `n7`".to_owned()),
-        (&[&ring, "--policy", "west-first"], "WestFirst is no way through".to_owned()),
+        (&[&ring, "--policy", "west-first"], "west-first does not fit this topology".to_owned()),
     ] {
         let said = said(2, arguments);
         assert!(said.starts_with("ayre: ") && said.lines().count() == 1, "{said}");

@@ -1,6 +1,12 @@
 //! Rows of the WHTRA collection.
 use super::{Check, Value};
+use crate::link::LinkTiming;
+use crate::random::Random;
 use crate::time::Time;
+use crate::whtra::ht3::HT1600_8;
+use crate::whtra::ht3::credits::{Device, PAYLOAD, Split};
+use crate::whtra::ht3::lanes::{self, LANES, LaneError, SKEW_MAX};
+use crate::whtra::ht3::retry::{Limits, Noisy, Report};
 use crate::whtra::memory::{Kind, Memory, paging, streams};
 use crate::whtra::sharing::Centre;
 
@@ -8,6 +14,7 @@ pub(super) fn checks() -> Vec<Check> {
     let mut all = sharing();
     all.extend(emulated());
     all.extend(delays());
+    all.extend(link());
     all
 }
 
@@ -155,4 +162,86 @@ fn delays() -> Vec<Check> {
             },
         ),
     ]
+}
+
+/// Paper D's device. Its round trip is an input, so WH-D-rt has no check. The processor's share is
+/// that of paper C's machine.
+fn device() -> Device {
+    Device::measured(Time::from_nanos(655), xd1000().host)
+}
+
+/// Megabytes per second of a direction.
+const HT1600_RATE: f64 = 3_200.0;
+
+fn link() -> Vec<Check> {
+    let way = "The way through the FPGA follows from WH-D-rt, which is an input. The split of the \
+               32 buffers is coreboot's, and the free ones go to the posted channel.";
+    vec![
+        Check::new("WH-D-half", way, |_| {
+            let credits = Split::DEFAULT.posted;
+            let ours = device().writes(credits);
+            let line = f64::from(credits * PAYLOAD) * 1e6 / device().write_loop().0 as f64;
+            vec![
+                Value::within(100.0 * ours / HT1600_RATE, 0.0, 50.0),
+                Value::near(ours / line, 1.0, 0.02),
+            ]
+        }),
+        Check::new("WH-D-wr", way, |_| {
+            let ours = device().writes(Split::DEFAULT.for_posted().posted);
+            vec![Value::near(ours, 2_000.0, 0.1)]
+        }),
+        Check::new("WH-D-rd", way, |_| {
+            let ours = device().reads(Split::DEFAULT.for_posted().nonposted);
+            vec![Value::near(ours, 1_600.0, 0.1)]
+        }),
+        Check::new("WH-D-skew", "The bits of nine lanes, of which one is late.", |_| {
+            let aligned = (0..=SKEW_MAX).map(|skew| count(|lane| aligns(lane, skew))).sum();
+            let refused = count(|lane| !aligns(lane, SKEW_MAX + 1));
+            vec![Value::exact(aligned, 81.0), Value::exact(refused, 9.0)]
+        }),
+        Check::new("WH-D-err", "Lost, doubled and undetected packets in 10^9 bits.", |_| {
+            let mut all = Report::default();
+            for seed in 1..=5 {
+                let report = noisy().run(seed);
+                all.bits += report.bits;
+                all.lost += report.lost;
+                all.doubled += report.doubled;
+                all.undetected += report.undetected;
+            }
+            vec![
+                Value::exact(all.lost as f64, 0.0),
+                Value::exact(all.doubled as f64, 0.0),
+                Value::exact(all.undetected as f64, 0.0),
+                Value::within(all.bits as f64, 1e9, 1.1e9),
+            ]
+        }),
+    ]
+}
+
+fn count(holds: impl Fn(usize) -> bool) -> f64 {
+    (0..LANES).filter(|lane| holds(*lane)).count() as f64
+}
+
+/// Whether words are read as they were sent, with one lane late. Otherwise it has to be refused.
+fn aligns(lane: usize, skew: usize) -> bool {
+    let mut random = Random::new(skew as u64, lane as u64);
+    let words: Vec<_> = (0..500).map(|_| random.below(1 << LANES) as u16).collect();
+    let mut skews = [0; LANES];
+    skews[lane] = skew;
+    let late = lanes::delay(lanes::send(&words), skews, || random.below(2) == 1);
+    match lanes::receive(&late) {
+        Ok(read) => read == words,
+        Err(error) => error != LaneError::Skew { lane, skew, limit: SKEW_MAX },
+    }
+}
+
+/// A link on which one bit of a million is wrong. A fifth of 10^9 bits are 161,000 packets of 76
+/// bytes each way, with a NOP for each four.
+fn noisy() -> Noisy {
+    Noisy {
+        link: LinkTiming { wire: Time(device().fpga.0 / 2), ..HT1600_8 },
+        training: Time::from_nanos(1_000),
+        error: 1e-6,
+        limits: Limits { buffer: 64, every: 4, packets: 161_000 },
+    }
 }

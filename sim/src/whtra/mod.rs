@@ -2,7 +2,9 @@
 //!
 //! - [`sharing`]: the saving where the blades of a centre share memory and accelerators (paper B).
 //! - [`memory`]: a memory that an FPGA emulates behind a processor's link (paper C).
+//! - [`ht3`]: HyperTransport 3 on an FPGA (paper D).
 mod recent;
 
+pub mod ht3;
 pub mod memory;
 pub mod sharing;

@@ -155,6 +155,77 @@ fn credits_give_a_staircase() {
     }
 }
 
+#[test]
+fn a_window_gives_its_packets_in_each_round_trip() {
+    // A packet takes the link for S. It and its answer are back after 8 S, if nobody is in the way.
+    let unit = Time(u64::from(BYTES) * LINK.phit.0);
+    for packets in 1..=10_u32 {
+        let parameters = Parameters { buffer: 64 * BYTES, pipeline: Time(0), ..instant(2) };
+        let parameters = Parameters { link: LinkTiming { wire: unit, ..LINK }, ..parameters };
+        let pattern = Pattern::Permutation { targets: vec![0, 1] };
+        let arrivals = Arrivals::Window { packets, think: Time(6 * unit.0) };
+        let load = load(pattern, Sizes::Fixed(BYTES), arrivals, 1.0);
+        let mut network = Network::new(&Topology::star(2).unwrap(), parameters, load, 1).unwrap();
+        network.run(1_000);
+        network.discard();
+        network.run(20_000);
+        let tally = network.tally();
+        let carried = tally.bytes() as f64 * 3_200.0 / tally.span().0 as f64 / 2.0;
+        close("window", carried, (f64::from(packets) / 8.0).min(1.0), 2e-3);
+    }
+}
+
+#[test]
+fn a_closed_loop_obeys_littles_law() {
+    // Each of 8 nodes has 4 packets in the network or thinks about them: X = N W / (R + Z).
+    let think = Time(5_000_000);
+    let arrivals = Arrivals::Window { packets: 4, think };
+    let load = load(Pattern::Uniform, Sizes::Uniform(40, BYTES), arrivals, 1.0);
+    let mut network = Network::new(&Topology::star(8).unwrap(), instant(8), load, 1).unwrap();
+    network.run(20_000);
+    network.discard();
+    network.run(200_000);
+    let tally = network.tally();
+    let throughput = tally.delivered() as f64 / tally.span().0 as f64;
+    let expected = 8.0 * 4.0 / (tally.delay().mean + think.0 as f64);
+    close("closed loop", throughput, expected, 1e-3);
+}
+
+#[test]
+fn bursts_keep_the_load_and_wait_only_for_others() {
+    for burst in [1, 10] {
+        let pattern = Pattern::Permutation { targets: vec![0, 1] };
+        let load = load(pattern, Sizes::Fixed(BYTES), Arrivals::Bursts(burst), 0.6);
+        let mut network = Network::new(&Topology::star(2).unwrap(), instant(2), load, 7).unwrap();
+        network.run(400_000);
+        let tally = network.tally();
+        let carried = tally.bytes() as f64 * 3_200.0 / tally.span().0 as f64 / 2.0;
+        close("load of bursts", carried, 0.6, 0.01);
+        // The pipeline's picosecond is all that a packet takes besides itself.
+        let expected = f64::from(BYTES) * 3_200.0 + 1.0;
+        close("alone", tally.delay().mean, expected, 1e-9);
+    }
+}
+
+#[test]
+fn bursts_of_many_nodes_wait_as_a_batch_queue_less_the_bursts_themselves() {
+    // Bursts of B packets in the mean, geometric, come from many nodes to one output of their
+    // links' rate. If all of a burst came at once, the work would be that of M/G/1. The server is
+    // as busy either way, and the work that has not come yet is known. So packets wait 2 B - 1
+    // times as long as in M/D/1. Of 64 nodes 63 can be in the way of one.
+    let nodes = 64;
+    for burst in [1, 4] {
+        let pattern = Pattern::Permutation { targets: vec![0; nodes as usize] };
+        let arrivals = Arrivals::Bursts(burst);
+        let load = load(pattern, Sizes::Fixed(BYTES), arrivals, 0.6 / f64::from(nodes));
+        let topology = Topology::star(nodes).unwrap();
+        let network = Network::new(&topology, instant(nodes as u16), load, 7).unwrap();
+        let waited = mean_delay(network, 2_000_000, BYTES.into()) - 1.0;
+        let expected = f64::from(2 * burst - 1) * wait(0.6, 1.0) * 63.0 / 64.0;
+        close("bursts of many", waited, expected, 0.02);
+    }
+}
+
 fn torus(offered: f64) -> (Parameters, Load) {
     let link = LinkTiming { phit: Time(1_000), width: 1, wire: Time(1_000) };
     let parameters = Parameters {

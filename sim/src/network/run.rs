@@ -99,6 +99,8 @@ impl Network {
         self.tally.record(&packet, at);
         if let Some(tag) = packet.tag {
             self.deliveries.push(Delivery { at, tag });
+        } else if let Some(think) = self.load.think() {
+            self.plan(packet.source, at + think);
         }
     }
 

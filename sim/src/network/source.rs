@@ -15,11 +15,11 @@ pub(super) struct Source {
 }
 
 impl Network {
-    /// Each node's first packet gets its time.
+    /// Each node's first packets get their time.
     pub(super) fn start(&mut self) {
         for node in 0..self.sources.len() as u32 {
             let at = self.load.first(&mut self.sources[node as usize].random);
-            self.plan(node, at);
+            (0..self.load.beginning()).for_each(|_| self.plan(node, at));
         }
     }
 
@@ -57,7 +57,7 @@ impl Network {
     }
 
     /// A node will make a packet at this time.
-    fn plan(&mut self, node: u32, at: Time) {
+    pub(super) fn plan(&mut self, node: u32, at: Time) {
         let source = &self.sources[node as usize];
         if at < Time::END {
             self.calendar.insert(event(at, source.router, GENERATE, node));

@@ -82,6 +82,18 @@ pub enum Arrivals {
     /// One after the other, as they pass the node's link, with pauses that are exponentially
     /// distributed. So no packet waits for one that its own node made before.
     Paced,
+    /// Likewise, with as many packets in a burst as this number in the mean. After each packet of a
+    /// burst chance decides whether it was the last one; no pause is within a burst.
+    Bursts(u32),
+    /// A closed loop: a node has this number of packets under way. Some time after one of them has
+    /// come to its target, the node makes the next one. The offered load decides on nothing.
+    Window {
+        /// Packets of each node.
+        packets: u32,
+        /// From the arrival of a packet at its target to the making of the next one: the way of an
+        /// answer, and the time that the node thinks.
+        think: Time,
+    },
 }
 
 /// Why a load is impossible.
@@ -98,6 +110,9 @@ pub enum LoadError {
         /// The greatest length.
         most: u32,
     },
+    /// There would be no packets.
+    #[error("{0} of 0 packets: there has to be 1 at least")]
+    NoPackets(&'static str),
     /// A share is not between 0 and 1.
     #[error("a share of {0}: it has to be from 0 to 1")]
     Share(f64),
@@ -166,8 +181,13 @@ impl Load {
         {
             return Err(LoadError::Share(share));
         }
-        if arrivals == Arrivals::Paced && offered > 1.0 {
-            return Err(LoadError::Offered(offered));
+        match arrivals {
+            Arrivals::Paced | Arrivals::Bursts(_) if offered > 1.0 => {
+                return Err(LoadError::Offered(offered));
+            }
+            Arrivals::Bursts(0) => return Err(LoadError::NoPackets("bursts")),
+            Arrivals::Window { packets: 0, .. } => return Err(LoadError::NoPackets("a window")),
+            _ => {}
         }
         let mean_span = sizes.mean_span(link);
         let mean_gap = mean_span / offered;
@@ -185,27 +205,62 @@ impl Load {
         self.pattern.check(topology.nodes.len() as u32)
     }
 
-    /// The time of a node's first packet.
+    /// How many packets a node makes first.
+    pub(crate) fn beginning(&self) -> u32 {
+        if let Arrivals::Window { packets, .. } = self.arrivals { packets } else { 1 }
+    }
+
+    /// The time of a node's first packets.
     pub(crate) fn first(&self, random: &mut Random) -> Time {
         match self.arrivals {
-            Arrivals::Poisson | Arrivals::Paced => self.gap(0, random),
+            Arrivals::Poisson => self.gap(0, random),
+            Arrivals::Paced | Arrivals::Bursts(_) => self.pause(random),
             // It may come in the first cycle.
             Arrivals::Bernoulli => self.gap(0, random) - Time(self.cycle),
+            Arrivals::Window { .. } => Time::ZERO,
         }
     }
 
-    /// The time from a node's packet of this length to its next one.
+    /// The time from a node's packet of this length to its next one. In a window that is never: the
+    /// next one follows from a delivery.
     pub(crate) fn gap(&self, bytes: u32, random: &mut Random) -> Time {
         match self.arrivals {
-            Arrivals::Paced => {
-                let pause = random.exponential() * (self.mean_gap - self.mean_span);
-                self.link.span(bytes) + Time(pause.round() as u64)
+            Arrivals::Paced | Arrivals::Bursts(_) => {
+                let burst = self.burst();
+                let ends = burst == 1.0 || random.unit() * burst < 1.0;
+                self.link.span(bytes) + if ends { self.pause(random) } else { Time::ZERO }
             }
             Arrivals::Poisson => Time((random.exponential() * self.mean_gap).round() as u64),
             Arrivals::Bernoulli => {
                 let chance = self.cycle as f64 / self.mean_gap;
                 Time(random.trials(chance) * self.cycle)
             }
+            Arrivals::Window { .. } => Time::END,
         }
+    }
+
+    /// Packets of a burst in the mean.
+    fn burst(&self) -> f64 {
+        if let Arrivals::Bursts(packets) = self.arrivals { packets.into() } else { 1.0 }
+    }
+
+    /// The time from the end of a burst to the next one.
+    fn pause(&self, random: &mut Random) -> Time {
+        let mean = self.burst() * (self.mean_gap - self.mean_span);
+        Time((random.exponential() * mean).round() as u64)
+    }
+
+    /// The time from a packet's arrival at its target to the next one of its source, in a window.
+    #[inline]
+    pub(crate) fn think(&self) -> Option<Time> {
+        if let Arrivals::Window { think, .. } = self.arrivals { Some(think) } else { None }
+    }
+
+    /// This load, with another share of the links' rate.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn at(&self, offered: f64) -> Result<Self, LoadError> {
+        Self::new(self.pattern.clone(), self.sizes, self.arrivals, offered, &self.link)
     }
 }

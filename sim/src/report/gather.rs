@@ -25,6 +25,8 @@ pub(crate) struct Replica {
     /// Packets that were made while it was measured.
     pub(crate) packets_made: u64,
     pub(crate) record: Option<Record>,
+    /// The greatest load that was carried, if it was looked for.
+    pub(crate) saturation: Option<f64>,
 }
 
 /// Shares of packets whose delay is told.
@@ -58,7 +60,16 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         .iter()
         .map(|replica| replica.tally.mean_hops() * replica.tally.delivered() as f64)
         .sum::<f64>();
-    let (verdict, notes) = verdict(replicas, &measured);
+    let (verdict, mut notes) = verdict(replicas, &measured);
+    let loads: Vec<_> = replicas.iter().filter_map(|replica| replica.saturation).collect();
+    let saturation = (!loads.is_empty()).then(|| over(loads.into_iter()));
+    if let Some(Estimate { mean, half_width }) = saturation {
+        notes.push(format!(
+            "the greatest load that the network carries is {:.1} % +- {:.1} %",
+            100.0 * mean,
+            100.0 * half_width
+        ));
+    }
     let record = replicas.first().and_then(|first| Some((first.record.as_ref()?, first.span)));
     let (links, windows) = record
         .map(|(record, span)| (links(record, span, topology), windows(record, topology)))
@@ -67,6 +78,7 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         swept: vec![],
         settings: vec![],
         verdict,
+        saturation,
         notes,
         replicas: measured.len() as u32,
         packets,
@@ -174,10 +186,6 @@ fn verdict(replicas: &[Replica], measured: &[&Replica]) -> (Verdict, Vec<String>
     if measured.is_empty() {
         return (Verdict::NotRun, notes);
     }
-    let growth = |replica: &Replica, from: usize, to: usize| {
-        let growth = replica.backlog[to] as f64 - replica.backlog[from] as f64;
-        growth / replica.packets_made.max(1) as f64
-    };
     let total = over(measured.iter().map(|replica| growth(replica, 0, 2)));
     let halves = [(0, 1), (1, 2)].map(|(from, to)| {
         over(measured.iter().map(|replica| growth(replica, from, to))).mean > 0.0
@@ -191,6 +199,17 @@ fn verdict(replicas: &[Replica], measured: &[&Replica]) -> (Verdict, Vec<String>
         return (Verdict::Unstable, notes);
     }
     (Verdict::Stable, notes)
+}
+
+/// The growth of the backlog between two times, as a share of the packets made.
+fn growth(replica: &Replica, from: usize, to: usize) -> f64 {
+    let growth = replica.backlog[to] as f64 - replica.backlog[from] as f64;
+    growth / replica.packets_made.max(1) as f64
+}
+
+/// Whether a replica by itself shows that its network carries the load.
+pub(crate) fn is_carried(replica: &Replica) -> bool {
+    matches!(verdict(core::slice::from_ref(replica), &[replica]).0, Verdict::Stable)
 }
 
 /// How busy each link was from the beginning to the end of the measurement.

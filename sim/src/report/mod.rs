@@ -4,7 +4,7 @@ mod layout;
 mod table;
 mod trace;
 
-pub(crate) use gather::{Replica, gather};
+pub(crate) use gather::{Replica, gather, is_carried};
 pub use trace::Trace;
 
 use crate::stats::Interval;
@@ -62,6 +62,10 @@ pub struct Point {
     pub settings: Vec<(String, String)>,
     /// How it ended.
     pub verdict: Verdict,
+    /// The greatest load that the network carries, if it was looked for: the results are those of
+    /// this load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation: Option<Estimate>,
     /// One sentence for each thing to know about these results.
     pub notes: Vec<String>,
     /// Replicas with results.

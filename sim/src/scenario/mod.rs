@@ -37,7 +37,7 @@ pub use file::{FILE_MAX, Place, Problem, ScenarioError};
 pub use plan::Plan;
 pub use run::Watch;
 pub use table::{Default, KEYS, Key};
-pub use value::{Kind, Value, ValueError};
+pub use value::{Kind, SATURATION, Value, ValueError};
 
 use file::{Given, Setting};
 use plan::Values;

@@ -2,7 +2,7 @@
 use super::file::{Given, Place, Problem, ScenarioError};
 use super::table::{KEYS, Key, ONE_SWITCH, index};
 use super::units::Rate;
-use super::value::Value;
+use super::value::{SATURATION, Value};
 use crate::link::LinkTiming;
 use crate::network::{BuildError, Network, NodeQueue, Parameters, Readout, Switching};
 use crate::routing::{Policy, RoutingError};
@@ -24,6 +24,8 @@ pub struct Plan {
     pub parameters: Parameters,
     /// The packets that nodes make.
     pub load: Load,
+    /// Whether the greatest load is looked for that the network carries.
+    pub search: bool,
     /// Packets of each replica that are delivered before the measurement.
     pub warmup: u64,
     /// Packets of each replica that are measured.
@@ -38,6 +40,10 @@ pub struct Plan {
 
 /// Queues of a network at most: each takes about 64 B.
 const QUEUES_MAX: u64 = 1 << 25;
+
+/// Loads that are tried to find the greatest one that a network carries: it is known to 1 / 128 of
+/// a link's rate.
+pub(super) const SEARCH_STEPS: u32 = 8;
 
 impl Values {
     /// Completes what is given by the values of the table.
@@ -101,7 +107,8 @@ impl Values {
     /// Packets of all replicas, those of the warm-up included.
     pub(super) fn packets(&self) -> u64 {
         let replica = self.value("warmup").number() + self.value("packets").number();
-        u64::from(self.number("replicas")) * replica
+        let runs = if self.searches() { SEARCH_STEPS } else { 1 };
+        u64::from(self.number("replicas") * runs) * replica
     }
 
     /// The network that these values make.
@@ -109,12 +116,14 @@ impl Values {
         let topology = self.topology()?;
         let (link, notes) = self.link()?;
         let parameters = self.parameters(&topology, link)?;
-        let load = Load::new(self.pattern(), self.sizes(), self.arrivals(), self.offered(), &link);
+        let arrivals = self.arrivals(link.phit);
+        let load = Load::new(self.pattern(), self.sizes(), arrivals, self.offered(), &link);
         let load = load.map_err(|error| self.load_error(error))?;
         Ok(Plan {
             topology,
             parameters,
             load,
+            search: self.searches(),
             warmup: self.value("warmup").number(),
             packets: self.value("packets").number(),
             replicas: self.number("replicas"),
@@ -262,7 +271,12 @@ impl Values {
     }
 
     fn offered(&self) -> f64 {
-        self.value("load").share()
+        if self.searches() { 1.0 } else { self.value("load").share() }
+    }
+
+    /// Whether the greatest load is looked for.
+    fn searches(&self) -> bool {
+        self.choice("load") == SATURATION
     }
 
     fn pattern(&self) -> Pattern {
@@ -296,17 +310,24 @@ impl Values {
         }
     }
 
-    fn arrivals(&self) -> Arrivals {
+    fn arrivals(&self, cycle: Time) -> Arrivals {
         match self.choice("arrivals") {
             "bernoulli" => Arrivals::Bernoulli,
+            "paced" => Arrivals::Paced,
+            "bursts" => Arrivals::Bursts(self.number("burst")),
+            "window" => {
+                let think = self.value("think").time(cycle);
+                Arrivals::Window { packets: self.number("window"), think }
+            }
             _ => Arrivals::Poisson,
         }
     }
 
     fn load_error(&self, error: LoadError) -> ScenarioError {
         let keys: &[&str] = match error {
-            LoadError::Offered(_) => &["load"],
+            LoadError::Offered(_) => &["load", "arrivals"],
             LoadError::Sizes { .. } => &["size_most", "size", "sizes"],
+            LoadError::NoPackets(_) => &["burst", "window"],
             LoadError::Share(_) => &["pattern_share", "long_share"],
             LoadError::Pattern { .. } => &["targets", "pattern", "topology"],
             LoadError::NoNode { .. } => &["hotspot_node", "targets", "pattern"],

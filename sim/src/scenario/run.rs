@@ -1,7 +1,8 @@
 //! Runs: all replicas of all points on several threads, each with a seed of its own.
+use super::plan::SEARCH_STEPS;
 use super::{Plan, Scenario};
 use crate::network::{Network, Outcome, Record};
-use crate::report::{FORMAT, Point, Replica, Results, Trace, gather};
+use crate::report::{FORMAT, Point, Replica, Results, Trace, gather, is_carried};
 use crate::time::Time;
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -130,6 +131,34 @@ fn build(plan: &Plan, replica: u32) -> Network {
 
 /// Runs a replica.
 fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
+    if !plan.search {
+        return measure(plan, replica, watch);
+    }
+    // A full load first, then the middle between loads that are carried and those that are not.
+    let (mut low, mut high) = (0.0, 1.0);
+    let mut plan = plan.clone();
+    let mut best = measure(&plan, replica, watch);
+    if is_carried(&best) {
+        return Replica { saturation: Some(high), ..best };
+    }
+    for _ in 1..SEARCH_STEPS {
+        let middle = (low + high) / 2.0;
+        plan.load = plan.load.at(middle).expect("a load between 0 and 1");
+        let tried = measure(&plan, replica, watch);
+        if watch.is_stopped() {
+            return tried;
+        }
+        if is_carried(&tried) {
+            (low, best) = (middle, tried);
+        } else {
+            high = middle;
+        }
+    }
+    Replica { saturation: Some(low), ..best }
+}
+
+/// Runs a replica with the plan's load.
+fn measure(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
     let mut network = build(plan, replica);
     let mut outcome = advance(&mut network, plan.warmup, watch);
     network.discard();
@@ -147,6 +176,10 @@ fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
         }
         backlog[half] = network.backlog();
     }
+    // Few packets may be stuck while others move.
+    if outcome == Some(Outcome::Measured) && network.ring().is_some() {
+        outcome = Some(Outcome::Deadlocked);
+    }
     let end = next_time(&mut network);
     let span = if end == Time::NEVER { network.tally().span() } else { end - start };
     Replica {
@@ -158,6 +191,7 @@ fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
         backlog,
         packets_made: network.made() - packets_made,
         record: network.take_record(),
+        saturation: None,
     }
 }
 

@@ -246,6 +246,38 @@ fn too_much_load_is_a_result() {
     assert!((carried / 0.6184 - 1.0).abs() < 0.015, "{carried}");
 }
 
+#[test]
+fn saturation_is_found() {
+    // Karol, Hluchyj and Morgan 1987: one queue at each of 8 inputs carries 0.6184.
+    let text = "topology = 'switch'\nnode_queue = 'one'\nreadout = 'port'\nsize = '1 B'\n\
+                arrivals = 'bernoulli'\nload = 'saturation'\npackets = 50000\nwarmup = 20000";
+    let point = &Scenario::from_toml(text).unwrap().run().points[0];
+    let found = point.saturation.unwrap();
+    assert!((found.mean - 0.6184).abs() < found.half_width + 1.0 / 128.0, "{found:?}");
+    assert_eq!(point.verdict, Verdict::Stable);
+    assert!((point.offered.mean / found.mean - 1.0).abs() < 0.02, "{:?}", point.offered);
+    // A link that nobody else uses carries all that is paced.
+    let text = "nodes = 2\npattern = 'permutation'\ntargets = '0,1'\narrivals = 'paced'\n\
+                load = 'saturation'\npackets = 2000\nwarmup = 0\nreplicas = 1";
+    let point = &Scenario::from_toml(text).unwrap().run().points[0];
+    assert_eq!(point.saturation.map(|found| found.mean), Some(1.0));
+}
+
+#[test]
+fn a_window_is_a_load_of_its_own() {
+    let said = refused("arrivals = 'window'\nload = 0.5");
+    assert!(said.contains("`load` is not used here"), "{said}");
+    let text =
+        "arrivals = 'window'\nwindow = [1, 4]\nthink = '5 us'\npackets = 20000\nreplicas = 2";
+    let points = Scenario::from_toml(text).unwrap().run().points;
+    for (point, window) in points.iter().zip([1.0, 4.0]) {
+        // Little's law: packets of 512 B take 1638.4 ns of a link.
+        let expected = window * 1638.4 / (point.delay_ns.mean + 5000.0);
+        assert!((point.accepted.mean / expected - 1.0).abs() < 0.01, "{point:?}");
+        assert_eq!(point.verdict, Verdict::Stable);
+    }
+}
+
 struct StopAt(std::sync::Mutex<u64>);
 
 impl Watch for StopAt {

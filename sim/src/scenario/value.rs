@@ -38,6 +38,13 @@ pub enum Kind {
         /// The greatest one.
         most: f64,
     },
+    /// A share, or [`SATURATION`].
+    Load {
+        /// The least share.
+        least: f64,
+        /// The greatest one.
+        most: f64,
+    },
     /// Numbers of routers, joined by `x`.
     Sides,
     /// Numbers of nodes, joined by commas.
@@ -47,6 +54,9 @@ pub enum Kind {
     /// The name of a file that has a topology.
     Topology,
 }
+
+/// The load that is looked for: the greatest one that the network carries.
+pub const SATURATION: &str = "saturation";
 
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,7 +151,8 @@ impl Kind {
                 Ok(Value::Time(span))
             }
             Self::Rate => Ok(Value::Rate(units::rate(text)?)),
-            Self::Share { least, most } => {
+            Self::Load { .. } if text == SATURATION => Ok(Value::Choice(SATURATION)),
+            Self::Share { least, most } | Self::Load { least, most } => {
                 let share = units::share(text)?;
                 if (least..=most).contains(&share) {
                     Ok(Value::Share(share))
@@ -218,6 +229,9 @@ impl fmt::Display for Kind {
             Self::Time => write!(f, "0 ps to 1 s, or up to {CYCLES_MAX} cycles"),
             Self::Rate => f.write_str("a rate such as 2.5 Gb/s, or a frequency of phits"),
             Self::Share { least, most } => write!(f, "{least} to {most}, or a percentage"),
+            Self::Load { least, most } => {
+                write!(f, "{least} to {most}, a percentage, or {SATURATION}")
+            }
             Self::Sides => f.write_str("numbers of routers such as 8x8"),
             Self::Nodes => f.write_str("numbers of nodes such as 1,0,3,2"),
             Self::Text => write!(f, "up to {TEXT_MAX} B"),

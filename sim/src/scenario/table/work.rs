@@ -1,15 +1,19 @@
 //! Parameters of work and runs.
 use super::{Default, FORTH, Key, Kind, OURS};
 
+/// Arrivals that do not depend on the network.
+const OPEN: &[&str] = &["poisson", "bernoulli", "paced", "bursts"];
+
 pub(super) const KEYS: &[Key] = &[
     Key {
         name: "load",
         group: "work",
-        kind: Kind::Share { least: 1e-9, most: 4.0 },
+        kind: Kind::Load { least: 1e-9, most: 4.0 },
         default: Default::Fixed("50 %"),
-        meaning: "the share of its link's rate that each node offers",
+        meaning: "the share of its link's rate that each node offers; `saturation` looks for the \
+                  greatest one that the network carries",
         source: OURS,
-        needs: &[],
+        needs: &[("arrivals", OPEN)],
     },
     Key {
         name: "pattern",
@@ -115,11 +119,41 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Choice(&[
             ("poisson", "at any time, independently of the packets before"),
             ("bernoulli", "in each cycle of a phit with the same chance"),
+            ("paced", "one after the other at the link's rate, with pauses between"),
+            ("bursts", "in bursts at the link's rate, with pauses between"),
+            ("window", "a closed loop: the next one when one of `window` has been answered"),
         ]),
         default: Default::Fixed("poisson"),
         meaning: "when a node makes packets",
         source: OURS,
         needs: &[],
+    },
+    Key {
+        name: "burst",
+        group: "work",
+        kind: Kind::Count { least: 1, most: 1_000_000 },
+        default: Default::Fixed("8"),
+        meaning: "packets of a burst in the mean",
+        source: OURS,
+        needs: &[("arrivals", &["bursts"])],
+    },
+    Key {
+        name: "window",
+        group: "work",
+        kind: Kind::Count { least: 1, most: 4096 },
+        default: Default::Fixed("1"),
+        meaning: "packets that each node has under way",
+        source: OURS,
+        needs: &[("arrivals", &["window"])],
+    },
+    Key {
+        name: "think",
+        group: "work",
+        kind: Kind::Time,
+        default: Default::Fixed("0 ns"),
+        meaning: "from a packet's arrival to its source's next one: the answer and what it causes",
+        source: OURS,
+        needs: &[("arrivals", &["window"])],
     },
     Key {
         name: "warmup",

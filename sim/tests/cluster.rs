@@ -187,6 +187,98 @@ fn a_dead_node_is_noticed_and_may_be_started_anew() {
 }
 
 #[test]
+fn the_memory_of_a_former_node_can_be_read() {
+    let (mut cluster, key) = pair(TIMES, 64);
+    assert!(cluster.post(0, PeerId(5), put(key, 8, vec![3; 8], Classes::empty())).is_ok());
+    until(&mut cluster, |cluster| cluster.flush(0, PeerId(5)) == Ok(true));
+    cluster.kill(5);
+    let former = cluster.restart(5);
+    assert_eq!(former.region(0, 0..24).map(<[u8]>::to_vec), Ok([[0; 8], [3; 8], [0; 8]].concat()));
+    assert!(cluster.program(5).region(0, 0..1).is_err(), "the new one has no memory");
+}
+
+#[test]
+fn a_node_connected_with_itself_sends_nothing_over_the_network() {
+    let mut cluster = torus(TIMES);
+    cluster.connect_loopback(5);
+    let region = cluster.program_mut(5).add_region(vec![0; 64]).expect("a number");
+    let cover = Cover { holder: PeerId(5), rights: Rights::all(), region, base: 0, len: 64 };
+    let key = cluster.share(5, cover).expect("a free slot");
+    let order = put(key, 8, vec![3; 8], Classes::COMPLETER);
+    assert!(cluster.post(5, PeerId(5), order).is_ok());
+    assert_eq!(cluster.send(5, PeerId(5), 4, b"to myself"), Ok(()));
+    // The call, and both stages, each with the time of a frame where it is serial. Nodes count
+    // whole nanoseconds.
+    let at = until(&mut cluster, |cluster| cluster.notification(5).is_some());
+    assert_eq!(at, Time::from_nanos(100 + 8 + 30 + 90));
+    assert_eq!(cluster.program(5).region(0, 8..16), Ok(&[3; 8][..]));
+    let mut message = None;
+    until(&mut cluster, |cluster| {
+        message = message.take().or_else(|| cluster.receive(5, PeerId(5)));
+        message.is_some()
+    });
+    assert_eq!(message.map(|message| (message.tag, message.bytes)), Some((4, b"to myself".into())));
+    until(&mut cluster, |cluster| cluster.flush(5, PeerId(5)) == Ok(true));
+    assert_eq!(cluster.network().tally().delivered(), 0);
+}
+
+#[test]
+fn a_connection_ends_at_once_for_who_ends_it_and_soon_for_its_peer() {
+    let (mut cluster, key) = pair(TIMES, 64);
+    settle(&mut cluster);
+    let begun = cluster.now();
+    assert_eq!(cluster.disconnect(5, PeerId(0)), Ok(()));
+    assert_eq!(cluster.connection(5, PeerId(0)), Err(Fault::ForeignHandle));
+    assert_eq!(cluster.disconnect(5, PeerId(0)), Err(Fault::ForeignHandle));
+    let at = until(&mut cluster, |cluster| cluster.connection(0, PeerId(5)).is_err());
+    assert!(at - begun < Time::from_nanos(2_000), "it is told, in {}", at - begun);
+    assert!(cluster.has_left(0, PeerId(5)));
+    // The number is free for another connection, which old keys do not reach.
+    assert_eq!(cluster.forget(0, PeerId(5)), Ok(()));
+    cluster.connect(0, 5);
+    assert!(cluster.post(0, PeerId(5), put(key, 0, vec![1; 8], Classes::REQUESTER)).is_ok());
+    until(&mut cluster, |cluster| cluster.is_flushed(0, PeerId(5)));
+    let note = cluster.notification(0).expect("the operation ends");
+    assert_eq!(note.status, Status::Fault(Fault::StaleKey));
+}
+
+#[test]
+fn a_long_operation_finds_room_bit_by_bit() {
+    let (mut cluster, key) = pair(InterfaceTimes::PCIE, 1 << 20);
+    let order = put(key, 0, vec![7; 1 << 20], Classes::empty());
+    assert!(cluster.post(0, PeerId(5), order).is_ok());
+    assert!(!cluster.has_room(0, PeerId(5)), "it is longer than all frames");
+    let next = put(key, 0, vec![8; 8], Classes::empty());
+    assert!(cluster.post(0, PeerId(5), next.clone()).is_err());
+    until(&mut cluster, |cluster| cluster.has_room(0, PeerId(5)));
+    assert!(cluster.post(0, PeerId(5), next).is_ok());
+    until(&mut cluster, |cluster| cluster.flush(0, PeerId(5)) == Ok(true));
+    let found = cluster.program(5).region(0, 0..1 << 20).expect("the region");
+    assert!(found[..8] == [8; 8] && found[8..].iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn time_does_not_run_away_from_a_program_that_looks() {
+    let mut cluster = torus(TIMES);
+    settle(&mut cluster);
+    let (begun, look) = (cluster.now(), Time::from_nanos(10));
+    for round in 1..=1_000 {
+        cluster.pass(look);
+        assert_eq!(cluster.now() - begun, Time::from_nanos(10 * round), "nobody is connected");
+    }
+    cluster.connect_loopback(5);
+    let begun = cluster.now();
+    assert_eq!(cluster.send(5, PeerId(5), 1, b"word"), Ok(()));
+    while cluster.receive(5, PeerId(5)).is_none() {
+        let before = cluster.now();
+        cluster.pass(look);
+        assert!(cluster.now() - before <= look);
+        // The call, and both stages.
+        assert!(cluster.now() - begun <= Time::from_nanos(100 + 8 + 30 + 90) + look);
+    }
+}
+
+#[test]
 fn small_buffers_are_an_error() {
     let topology = Topology::torus(&[4, 4]).expect("a possible torus");
     let made = Cluster::new(&topology, parameters(Policy::DimensionOrder, 256), TIMES);

@@ -119,6 +119,11 @@ impl<M: Memory, P: Program> Peer<M, P> {
         self.connection.there
     }
 
+    /// Whether all commands of what was posted have found room. If not, nothing more can be posted.
+    pub const fn has_room(&self) -> bool {
+        self.unpushed.is_none()
+    }
+
     /// The reason why the connection has ended, if it has.
     pub const fn ended(&self) -> Option<Fault> {
         self.ended

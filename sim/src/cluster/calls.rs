@@ -3,12 +3,14 @@ use super::frames::LINES;
 use super::{Cluster, Event, Local, Member, Program};
 use crate::time::Time;
 use ayre_proto::fault::Fault;
+use ayre_proto::link::life::{State, Why};
 use ayre_proto::node::carrier::lanes::Offer;
 use ayre_proto::node::peer::{Message, Peer};
 use ayre_proto::node::{Order, PostError};
 use ayre_proto::notify::Notification;
 use ayre_proto::units::{Key, PeerId, Ticket};
 use ayre_proto::xlate::Cover;
+use core::mem;
 
 /// Set-up, which takes no time.
 impl Cluster {
@@ -27,20 +29,30 @@ impl Cluster {
         }
     }
 
+    /// Connects a node with itself, by lanes of its host.
+    ///
+    /// # Panics
+    /// If it does not exist, or it is connected with itself.
+    pub fn connect_loopback(&mut self, node: u32) {
+        self.members[node as usize].node.join(PeerId(node as u16), &LINES);
+    }
+
     /// A node dies: it hears and says nothing more. Its memory can still be read.
     pub fn kill(&mut self, node: u32) {
         self.is_dead[node as usize] = true;
     }
 
-    /// A node that has died is started anew, with no memory and no connections.
+    /// A node that has died is started anew, with no memory and no connections. Returns the program
+    /// that it had, whose memory can still be read.
     ///
     /// # Panics
     /// If it is alive.
-    pub fn restart(&mut self, node: u32) {
+    pub fn restart(&mut self, node: u32) -> Program {
         assert!(self.is_dead[node as usize], "it has died before");
         let incarnation = self.members[node as usize].incarnation + 1;
-        self.members[node as usize] = Member::new(self.members.len(), incarnation);
+        let fresh = Member::new(self.members.len(), incarnation);
         self.is_dead[node as usize] = false;
+        mem::replace(&mut self.members[node as usize], fresh).program
     }
 
     /// Whether a node is dead.
@@ -73,6 +85,25 @@ impl Cluster {
     pub fn connection(&self, node: u32, peer: PeerId) -> Result<(), Fault> {
         let peer = self.members[node as usize].node.peer(peer).ok_or(Fault::ForeignHandle)?;
         peer.ended().map_or(Ok(()), Err)
+    }
+
+    /// Whether a connection has ended because the peer has left it.
+    pub fn has_left(&self, node: u32, peer: PeerId) -> bool {
+        let link = self.members[node as usize].node.peer(peer).and_then(Peer::link);
+        link.is_some_and(|link| link.end().state() == State::Closed(Why::Peer))
+    }
+
+    /// Whether all commands of what a node has posted to a peer have found room. If not, time has
+    /// to pass before it can post more.
+    pub fn has_room(&self, node: u32, peer: PeerId) -> bool {
+        self.members[node as usize].node.peer(peer).is_none_or(Peer::has_room)
+    }
+
+    /// Whether all operations of a node on a peer have ended. Unlike [`Cluster::flush`] this asks
+    /// nobody.
+    pub fn is_flushed(&self, node: u32, peer: PeerId) -> bool {
+        let peer = self.members[node as usize].node.peer(peer);
+        peer.is_none_or(|peer| peer.initiator().is_empty())
     }
 
     /// Whether all that a node has posted and sent to a peer has arrived.
@@ -114,7 +145,8 @@ impl Cluster {
         self.call(node, to, |member| member.node.post(to, order, &member.program))
     }
 
-    /// Posts several operations, all or none.
+    /// Posts several operations, all or none. Returns the ticket of the last one that was ever
+    /// posted to the peer: the number of its last command.
     ///
     /// # Errors
     /// See [`Node::batch`](ayre_proto::node::Node::batch).
@@ -123,8 +155,12 @@ impl Cluster {
         node: u32,
         to: PeerId,
         orders: Vec<Order<Local>>,
-    ) -> Result<(), PostError> {
-        self.call(node, to, |member| member.node.batch(to, orders, &member.program))
+    ) -> Result<Ticket, PostError> {
+        self.call(node, to, |member| {
+            member.node.batch(to, orders, &member.program)?;
+            let peer = member.node.peer(to).ok_or(Fault::ForeignHandle)?;
+            Ok(Ticket(peer.initiator().posted()))
+        })
     }
 
     /// Sends a short message.
@@ -182,6 +218,20 @@ impl Cluster {
     /// Leaves a peer once everything that was posted and sent has arrived.
     pub fn leave(&mut self, node: u32, peer: PeerId) {
         self.call(node, peer, |member| member.node.leave(peer));
+    }
+
+    /// Ends a connection at once and forgets it. The peer is told.
+    ///
+    /// # Errors
+    /// [`Fault::ForeignHandle`] where there is none.
+    pub fn disconnect(&mut self, node: u32, peer: PeerId) -> Result<(), Fault> {
+        let (now, after) = (self.nanos(), self.times.call);
+        self.with_node(node, after, |node, host| {
+            node.on_gone(peer, now, host);
+            // The link closes, and says so.
+            node.serve(peer, now, host);
+        });
+        self.forget(node, peer)
     }
 
     fn call<R>(&mut self, node: u32, to: PeerId, call: impl FnOnce(&mut Member) -> R) -> R {

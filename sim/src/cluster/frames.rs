@@ -12,7 +12,9 @@ use ayre_proto::node::effects::{LaneName, Wire, WordName};
 use ayre_proto::node::lane::Entry;
 use ayre_proto::node::linked::Linked;
 use ayre_proto::units::PeerId;
+use core::cmp::Reverse;
 use core::num::NonZeroU32;
+use std::collections::BinaryHeap;
 
 /// CRC-32C, as frames carry it.
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -69,6 +71,69 @@ pub(super) struct Sent {
     pub(super) payload: Vec<u8>,
 }
 
+/// A node's own record, word or offer on its way back to it, through its interface.
+#[derive(Clone, Debug)]
+pub(super) enum Looped {
+    Record(LaneName, Entry),
+    Word(WordName, u64),
+    Offer(Offer),
+}
+
+/// Things on their way to a node.
+#[derive(Clone, Debug)]
+pub(super) enum Passing {
+    Frame(Sent),
+    Looped(u32, Looped),
+}
+
+/// Things on their way, by their places.
+#[derive(Debug, Default)]
+pub(super) struct Underway {
+    places: Vec<Option<Passing>>,
+    free: Vec<u32>,
+    /// Those that have left the network, by when their receiver knows of them.
+    arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    arrived: u64,
+}
+
+impl Underway {
+    fn add(&mut self, passing: Passing) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() as u32 - 1
+        });
+        self.places[place as usize] = Some(passing);
+        place
+    }
+
+    /// The frame at a place, if there is one.
+    pub(super) fn frame(&self, place: u32) -> Option<&Sent> {
+        match self.places[place as usize].as_ref()? {
+            Passing::Frame(sent) => Some(sent),
+            Passing::Looped(..) => None,
+        }
+    }
+
+    /// Its receiver knows of it at a time. Of two with one time the first one noted arrives first.
+    pub(super) fn arrives(&mut self, at: Time, place: u32) {
+        self.arrived += 1;
+        self.arrivals.push(Reverse((at, self.arrived, place)));
+    }
+
+    /// When the next one arrives.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.arrivals.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Takes the next one that has arrived at a time.
+    pub(super) fn take(&mut self, now: Time) -> Option<Passing> {
+        self.next_time().filter(|at| *at <= now)?;
+        let Reverse((_, _, place)) = self.arrivals.pop()?;
+        self.free.push(place);
+        self.places[place as usize].take()
+    }
+}
+
 /// The ways from one node to its peers.
 pub(super) struct Sending<'a> {
     pub(super) own: u32,
@@ -78,8 +143,7 @@ pub(super) struct Sending<'a> {
     pub(super) free_at: &'a mut Time,
     pub(super) times: &'a InterfaceTimes,
     pub(super) network: &'a mut Network,
-    pub(super) frames: &'a mut Vec<Option<Sent>>,
-    pub(super) free: &'a mut Vec<u32>,
+    pub(super) underway: &'a mut Underway,
     /// Whether each node is dead.
     pub(super) is_dead: &'a [bool],
 }
@@ -92,16 +156,7 @@ impl Wire for Sending<'_> {
         let passing = Time(stage.byte.0 * bytes as u64);
         *self.free_at = begin + stage.frame + passing;
         let frame = Sent { to: u32::from(to.0), header: *header, payload: payload.to_vec() };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.frames[place as usize] = Some(frame);
-                place
-            }
-            None => {
-                self.frames.push(Some(frame));
-                self.frames.len() as u32 - 1
-            }
-        };
+        let place = self.underway.add(Passing::Frame(frame));
         let tag = NonZeroU32::MIN.saturating_add(place);
         let at = begin + stage.latency + passing;
         self.network
@@ -117,16 +172,29 @@ impl Wire for Sending<'_> {
         self.is_dead[peer.index()]
     }
 
-    fn store(&mut self, _: PeerId, _: LaneName, _: Entry) {
-        debug_assert!(false, "no two nodes are on one host");
+    fn store(&mut self, to: PeerId, lane: LaneName, record: Entry) {
+        self.turn_back(to, Looped::Record(lane, record));
     }
 
-    fn tell(&mut self, _: PeerId, _: WordName, _: u64) {
-        debug_assert!(false, "no two nodes are on one host");
+    fn tell(&mut self, to: PeerId, word: WordName, value: u64) {
+        self.turn_back(to, Looped::Word(word, value));
     }
 
-    fn offer(&mut self, _: PeerId, _: Offer) {
-        debug_assert!(false, "no two nodes are on one host");
+    fn offer(&mut self, to: PeerId, offer: Offer) {
+        self.turn_back(to, Looped::Offer(offer));
+    }
+}
+
+impl Sending<'_> {
+    /// Passes the interface's stages, as a frame without bytes, and no network. Nobody else is of
+    /// the node's own host.
+    fn turn_back(&mut self, to: PeerId, looped: Looped) {
+        debug_assert_eq!(u32::from(to.0), self.own, "a node has its host for itself");
+        let begin = self.at.max(*self.free_at);
+        *self.free_at = begin + self.times.send.frame;
+        let at = *self.free_at + self.times.send.latency + self.times.receive.latency;
+        let place = self.underway.add(Passing::Looped(self.own, looped));
+        self.underway.arrives(at, place);
     }
 }
 

@@ -98,10 +98,10 @@ impl Program {
         Ok(&mut self.regions[usize::from(number)][part.start as usize..part.end as usize])
     }
 
-    /// Makes a buffer for the data of a get, and returns its number.
-    pub fn add_buffer(&mut self, len: usize) -> u64 {
+    /// Makes a buffer of these bytes, for the data of a get, and returns its number.
+    pub fn add_buffer(&mut self, bytes: Vec<u8>) -> u64 {
         self.next_buffer += 1;
-        self.buffers.insert(self.next_buffer, vec![0; len]);
+        self.buffers.insert(self.next_buffer, bytes);
         self.next_buffer
     }
 

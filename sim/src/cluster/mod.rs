@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A stage serves one frame at a time. So a stream of frames is as fast as the slowest of the two
-//! stages and the links, and the time of one frame is the sum of all.
+//! stages and the links, and the time of one frame is the sum of all. A node may also be connected
+//! with itself. Its records then pass both stages, and no network.
 //!
 //! Nobody computes in this time but interfaces. A program that waits lets time go on with
 //! [`Cluster::step`].
@@ -19,7 +20,7 @@ mod frames;
 mod memory;
 mod step;
 
-use self::frames::{Heap, Sent};
+use self::frames::{Heap, Underway};
 pub use self::memory::{Event, Local, Program, RegionError};
 use crate::network::{BuildError, Network, Parameters};
 use crate::time::Time;
@@ -104,12 +105,8 @@ pub struct Cluster {
     members: Vec<Member>,
     /// Whether each node is dead: it hears and says nothing.
     is_dead: Vec<bool>,
-    /// Frames that are in the network, by tag less one.
-    frames: Vec<Option<Sent>>,
-    free: Vec<u32>,
-    /// Frames that have left the network, by when their receiver knows of them.
-    arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
-    arrived: u64,
+    /// Frames, by their tags in the network less one, and what nodes send to themselves.
+    underway: Underway,
     /// Nodes by when they have something to do.
     due: BinaryHeap<Reverse<(u64, u32)>>,
     now: Time,
@@ -141,10 +138,7 @@ impl Cluster {
             times,
             members: (0..nodes).map(|_| Member::new(nodes as usize, 1)).collect(),
             is_dead: vec![false; nodes as usize],
-            frames: Vec::new(),
-            free: Vec::new(),
-            arrivals: BinaryHeap::new(),
-            arrived: 0,
+            underway: Underway::default(),
             due: BinaryHeap::new(),
             now: Time::ZERO,
             connections: 0,

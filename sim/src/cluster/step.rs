@@ -1,12 +1,12 @@
 //! Time goes on.
-use super::frames::Heap;
-use super::frames::Sending;
+use super::frames::{Heap, Looped, Passing, Sending, Sent};
 use super::{Cluster, Member, Program};
 use crate::time::Time;
 use ayre_proto::link::frame::HEADER_BYTES;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::node::Node;
 use ayre_proto::node::effects::Host;
+use ayre_proto::units::PeerId;
 use core::cmp::Reverse;
 
 /// A nanosecond, the unit of time of nodes.
@@ -22,12 +22,8 @@ impl Cluster {
             self.network.step();
         }
         self.leave_network();
-        while let Some(Reverse((at, _, place))) = self.arrivals.peek().copied() {
-            if at > self.now {
-                break;
-            }
-            self.arrivals.pop();
-            self.arrive(place);
+        while let Some(passing) = self.underway.take(self.now) {
+            self.arrive(passing);
         }
         let now = self.nanos();
         while let Some(Reverse((due, number))) = self.due.peek().copied() {
@@ -43,9 +39,21 @@ impl Cluster {
         true
     }
 
+    /// Lets time pass for a program that looks and finds nothing: until the next time at which
+    /// anything happens, and for at most this long. A program without anything to do may look as
+    /// often as it likes, and time does not run away meanwhile.
+    pub fn pass(&mut self, most: Time) {
+        let end = self.now + most;
+        if self.next_time().is_some_and(|next| next <= end) {
+            self.step();
+        } else {
+            self.now = end;
+        }
+    }
+
     /// The next time at which anything happens.
     pub fn next_time(&mut self) -> Option<Time> {
-        let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
+        let arrival = self.underway.next_time();
         let due = self.due.peek().map(|Reverse((due, _))| Time(due.saturating_mul(NANO)));
         [self.network.next_time(), arrival, due].into_iter().flatten().min()
     }
@@ -60,27 +68,37 @@ impl Cluster {
         let deliveries: Vec<_> = self.network.deliveries().collect();
         for delivery in deliveries {
             let place = delivery.tag.get() - 1;
-            let Some(sent) = &self.frames[place as usize] else { continue };
+            let Some(sent) = self.underway.frame(place) else { continue };
             let bytes = HEADER_BYTES + sent.payload.len();
             let member = &mut self.members[sent.to as usize];
             let stage = &self.times.receive;
             let passing = Time(stage.byte.0 * bytes as u64);
             let begin = delivery.at.max(member.receives);
             member.receives = begin + stage.frame + passing;
-            self.arrived += 1;
-            let at = begin + stage.latency + passing;
-            self.arrivals.push(Reverse((at, self.arrived, place)));
+            self.underway.arrives(begin + stage.latency + passing, place);
         }
     }
 
-    /// A node has a frame.
-    fn arrive(&mut self, place: u32) {
-        let sent = self.frames[place as usize].take();
-        self.free.push(place);
-        let Some(sent) = sent.filter(|sent| !self.is_dead[sent.to as usize]) else { return };
-        let looks = Looks::all_the_time(self.nanos());
-        self.with_node(sent.to, Time::ZERO, |node, host| {
-            node.on_frame((&sent.header, &sent.payload), &looks, host);
+    /// A node has a frame, or what it has sent to itself.
+    fn arrive(&mut self, passing: Passing) {
+        let to = match passing {
+            Passing::Frame(Sent { to, .. }) | Passing::Looped(to, _) => to,
+        };
+        if self.is_dead[to as usize] {
+            return;
+        }
+        let (looks, own) = (Looks::all_the_time(self.nanos()), PeerId(to as u16));
+        self.with_node(to, Time::ZERO, |node, host| match passing {
+            Passing::Frame(Sent { header, payload, .. }) => {
+                node.on_frame((&header, &payload), &looks, host);
+            }
+            Passing::Looped(_, Looped::Record(lane, record)) => {
+                node.on_record(own, lane, &record, host);
+            }
+            Passing::Looped(_, Looped::Word(word, value)) => {
+                node.on_word(own, word, value, host);
+            }
+            Passing::Looped(_, Looped::Offer(offer)) => node.on_offer(own, offer, host),
         });
     }
 
@@ -99,8 +117,7 @@ impl Cluster {
             free_at: sends,
             times: &self.times,
             network: &mut self.network,
-            frames: &mut self.frames,
-            free: &mut self.free,
+            underway: &mut self.underway,
             is_dead: &self.is_dead,
         };
         let done = act(node, &mut Host { program, wire: &mut wire });

@@ -6,8 +6,9 @@
 //! is in the module [`suite`](mod@suite); [`suite!`](crate::suite!) makes tests of it for one
 //! fabric.
 //!
-//! There are three fabrics: the [executors](Executor) of the engine, the engine on a simulated
-//! network in [one thread](engine::one_thread), and ports of other processes behind a [driver].
+//! There are four fabrics. Two have the engine: its [executors](Executor), and the engine on a
+//! simulated network in [one thread](engine::one_thread). The others are nodes of the protocol in
+//! [simulated time](timed), and ports of other processes behind a [driver].
 //! CONTRIBUTING.md says how to add a case and a fabric.
 //!
 //! No case looks at a clock or sleeps. Cases wait for events of the interface; where the target
@@ -26,6 +27,7 @@ pub mod multicast;
 pub mod port;
 pub mod seed;
 pub mod suite;
+pub mod timed;
 pub mod world;
 
 pub mod active;

@@ -59,6 +59,17 @@ suite! {
     posted, waited, depots, library, ports, shared_depots, polled, messengers, mediated
 }
 
+suite! {
+    /// Nodes of the protocol in simulated time.
+    timed: ayre_conformance::timed::Timed::Ports;
+    posted, waited, ports, mediated
+}
+suite! {
+    /// A node of the protocol in simulated time, connected with itself.
+    timed_loopback: ayre_conformance::timed::Timed::Loopback;
+    posted, waited, mediated
+}
+
 /// Groups of more members than the other cases have.
 mod many_to_one {
     use ayre_conformance::Executor::Direct;

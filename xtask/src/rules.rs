@@ -243,6 +243,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         uses: &["ayre-netsim", "ayre-proto"],
         tests_use: &["ayre-conformance"],
     },
+    Layer {
+        folder: "conformance/",
+        uses: &["ayre", "ayre-proto", "ayre-sim"],
+        tests_use: &["ayre-conformance"],
+    },
     Layer { folder: "xtask/", uses: &[], tests_use: &[] },
     Layer { folder: "fuzz/", uses: &["ayre", "ayre-proto", "ayre-sim"], tests_use: &[] },
     Layer {

@@ -70,6 +70,17 @@ suite! {
     posted, waited, mediated
 }
 
+/// Nodes of the protocol in simulated time, whose hosts die without a word: the cases about what a
+/// peer of the dead learns. That of operations which a target has executed right before is left
+/// out. No peer can know of these where their answers die with the host.
+mod timed_hosts {
+    ayre_conformance::tests_of! {
+        ayre_conformance::timed::Timed::DyingHosts;
+        death:
+            later_calls_fault, a_fault_goes_before_busy, each_operation_under_way_completes_once;
+    }
+}
+
 /// Groups of more members than the other cases have.
 mod many_to_one {
     use ayre_conformance::Executor::Direct;

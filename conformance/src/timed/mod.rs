@@ -8,6 +8,9 @@
 //! one thread gets on alone. Threads take turns by a lock, in any order. Interfaces act by
 //! themselves: they serve peers while their programs do something else.
 //!
+//! The cases of the module [`oracle`](crate::oracle) draw lists of operations, the same for each
+//! fabric. So nodes in simulated time and the engine give the same results, those of the oracle.
+//!
 //! Depots and messengers are the engine's, so their groups of cases do not apply. Nor does
 //! `inline`, where nobody but a case serves the target.
 mod handles;

@@ -19,6 +19,8 @@ const KNOWN: &[&str] = &[
     "GR-F5.8",
     "GR-T5.4-P4-9-lat",
     "GR-T5.4-P3-9-bw",
+    "GR-F8.7-rt",
+    "GR-F8.8",
     "WH-C-T1-r64",
 ];
 

@@ -3,7 +3,9 @@ use ayre_sim::grim::HEADER;
 use ayre_sim::grim::dma::{Dma, Rate};
 use ayre_sim::grim::path::{Api, Cut, MOST, Way};
 use ayre_sim::grim::platform::Platform;
+use ayre_sim::grim::reliable::{Endpoint, Sequence, Times, exchange};
 use ayre_sim::time::Time;
+use proptest::prelude::*;
 
 const APIS: [Api; 3] = [Api::Active, Api::Virtual, Api::Physical];
 
@@ -108,4 +110,60 @@ fn the_free_parameters_are_those_that_one_machine_needs() {
     assert!(lack.abs() / 3.0 < 0.05, "{lack}");
     let most = Way { platform: &platform, api: Api::Physical, cut }.most().0;
     assert!((most - 96.0).abs() < 0.2, "{most}");
+}
+
+fn times() -> Times {
+    let micros = |time: u64| Time::from_nanos(1_000 * time);
+    Times { period: micros(9), way: micros(14), back: micros(10) }
+}
+
+fn endpoint(room: u32, service: u64) -> Endpoint {
+    Endpoint { room, service: Time::from_nanos(1_000 * service) }
+}
+
+proptest! {
+    /// Each message is accepted once and in order, and each transmission is accounted for.
+    #[test]
+    fn the_protocol_delivers_in_order_and_exactly_once(
+        messages in prop::collection::vec(0u32..4, 1..200),
+        rooms in prop::collection::vec((1u32..6, 1u64..120), 4),
+        per_channel: bool,
+    ) {
+        let endpoints: Vec<_> =
+            rooms.into_iter().map(|(room, service)| endpoint(room, service)).collect();
+        let sequence = if per_channel { Sequence::Channel } else { Sequence::Interface };
+        let outcome = exchange(&times(), &endpoints, &messages, sequence);
+        for (endpoint, accepted) in outcome.accepted.iter().enumerate() {
+            let own = (0..).zip(&messages).filter(|(_, target)| **target as usize == endpoint);
+            prop_assert!(own.map(|(place, _)| place).eq(accepted.iter().copied()));
+        }
+        let sent = outcome.sent.iter().sum::<u64>();
+        prop_assert_eq!(sent, messages.len() as u64 + outcome.refused + outcome.dropped);
+    }
+}
+
+#[test]
+fn with_room_for_all_the_link_sets_the_pace() {
+    let outcome = exchange(&times(), &[endpoint(3, 5)], &[0; 100], Sequence::Channel);
+    assert_eq!(outcome.refused, 0);
+    assert_eq!(outcome.ended[0], Time::from_nanos(1_000 * (99 * 9 + 14 + 5)));
+}
+
+#[test]
+fn a_slow_endpoint_never_idles_while_its_queue_lasts_a_round_trip() {
+    // Five messages of 20 us last longer than a refusal's round trip and two messages before it.
+    let outcome = exchange(&times(), &[endpoint(5, 20)], &[0; 100], Sequence::Channel);
+    assert!(outcome.refused > 0);
+    assert_eq!(outcome.ended[0], Time::from_nanos(1_000 * (14 + 100 * 20)));
+}
+
+#[test]
+fn a_full_endpoint_delays_others_only_if_they_share_its_sequence() {
+    let messages: Vec<u32> = (0..100).map(|number| number % 2).collect();
+    let endpoints = [endpoint(2, 500), endpoint(2, 1)];
+    let of = |sequence| exchange(&times(), &endpoints, &messages, sequence);
+    let (shared, own) = (of(Sequence::Interface), of(Sequence::Channel));
+    assert_eq!(own.sent[1], 50, "nothing is repeated");
+    assert!(shared.sent[1] > 50);
+    assert!(own.ended[1].0 * 5 < shared.ended[1].0, "{:?}", (own.ended, shared.ended));
 }

@@ -65,9 +65,9 @@ impl Memory {
     pub const P4: Self =
         Self { load: Rate(1500.0), copy: Rate(750.0), fresh: Time::from_nanos(3_700) };
 
-    /// A copy into memory that has just been allocated.
+    /// A copy into memory that has just been allocated. Less than a page comes from pages in use.
     pub fn copy_to_fresh(&self, bytes: u32) -> Time {
-        self.copy.span(bytes) + times(self.fresh, bytes.div_ceil(PAGE))
+        self.copy.span(bytes) + times(self.fresh, bytes / PAGE)
     }
 }
 

@@ -2,11 +2,17 @@
 //!
 //! Source: the GRIM thesis. [`Way`](path::Way) moves a message from host to host on a
 //! [`Platform`](platform::Platform): [ways into the card](inject), [firmware], [DMA](dma).
+//! [`reliable`] is the protocol between interfaces, [`police`] shows limits on messages under way,
+//! [`queue`] compares queues, and [`multicast`] copies messages in interfaces.
 pub mod dma;
 pub mod firmware;
 pub mod inject;
+pub mod multicast;
 pub mod path;
 pub mod platform;
+pub mod police;
+pub mod queue;
+pub mod reliable;
 
 /// Bytes of a message's header (figure 4.2).
 pub const HEADER: u32 = 32;

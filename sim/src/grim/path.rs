@@ -55,6 +55,9 @@ pub enum Api {
     Virtual,
     /// Remote writes to physical addresses.
     Physical,
+    /// The emulation of sockets by active messages (section 8.3.3). Each one's data is copied into
+    /// a block of memory that is allocated for it, and from there by the program's read.
+    Socket,
 }
 
 /// How a message is cut.
@@ -75,10 +78,12 @@ impl Cut {
     pub const LANAI4: Self = Self { fragment: 16 << 10, segment: Some(1 << 10), receiver: true };
     /// LANai 9 as it was set in the end. Its fragments of 64 kB are as long as a message can be.
     pub const LANAI9: Self = Self { fragment: MOST, segment: Some(16 << 10), receiver: true };
+    /// Sockets on LANai 4: fragments begin at 64 kB (section 8.3.4).
+    pub const SOCKETS: Self = Self { fragment: MOST, ..Self::LANAI4 };
 }
 
 /// The lengths of pieces of at most `most` bytes.
-fn pieces(bytes: u32, most: u32) -> Vec<u32> {
+pub fn pieces(bytes: u32, most: u32) -> Vec<u32> {
     let most = most.max(1);
     let full = bytes / most;
     let rest = bytes % most;
@@ -293,7 +298,7 @@ impl Way<'_> {
     /// The time of the DMA of some bytes of payload, at its begin or further on.
     fn moved(&self, bytes: u32, begins: bool) -> Time {
         let (dma, header) = match self.api {
-            Api::Active => (&self.platform.eject, HEADER),
+            Api::Active | Api::Socket => (&self.platform.eject, HEADER),
             _ => (&self.platform.write, 0),
         };
         if begins { dma.time(bytes + header) } else { dma.rate.span(bytes) }
@@ -302,15 +307,20 @@ impl Way<'_> {
     fn notify(&self, units: &Units, segment: &Segment) -> Course {
         let firmware = &self.platform.firmware;
         let told = match self.api {
-            Api::Active => firmware.move_pointer,
+            Api::Active | Api::Socket => firmware.move_pointer,
             // A word tells of itself: the program polls it.
             _ if segment.fragment <= WORD => return Vec::new(),
             _ => firmware.lock,
         };
         let mut course = vec![Step::serve(part::NOTIFY, units.eject, told)];
-        if segment.copied {
-            let time = self.platform.inject.memory.copy_to_fresh(segment.fragment);
+        let memory = &self.platform.inject.memory;
+        let kept = memory.copy_to_fresh(segment.fragment);
+        if self.api == Api::Socket {
+            let read = memory.copy.span(segment.fragment);
+            let time = self.platform.socket + kept + read;
             course.push(Step::serve(part::COPY, units.receiver, time));
+        } else if segment.copied {
+            course.push(Step::serve(part::COPY, units.receiver, kept));
         }
         course
     }

@@ -11,6 +11,8 @@ pub struct Platform {
     pub inject: Injection,
     /// The host's software for a message, at both ends together.
     pub software: Time,
+    /// The addition of the emulation of sockets.
+    pub socket: Time,
     /// The interface's processor.
     pub firmware: Firmware,
     /// Channels in which it looks for messages.
@@ -28,6 +30,8 @@ pub struct Platform {
 /// The free parameter of all machines, from the latencies of P3 with LANai 4 in table 5.4: the mean
 /// of what active messages, virtual and physical writes lack without it.
 const SOFTWARE: Time = Time::from_nanos(4_070);
+/// The free parameter of sockets, from their latency of 22.7 us on P3 (table 8.1).
+const SOCKET: Time = Time::from_nanos(5_000);
 /// A store's rate on P3, which the source does not give: the rate that makes physical writes reach
 /// the 96 MB/s of P3 with LANai 4 in table 5.4.
 const P3_STORE: Rate = Rate(98.7);
@@ -76,6 +80,7 @@ impl Platform {
         Self {
             inject: p3(),
             software: SOFTWARE,
+            socket: SOCKET,
             firmware: Firmware::LANAI4,
             channels: 1,
             link: link(nanos(3_000), 132.0),
@@ -90,6 +95,7 @@ impl Platform {
         Self {
             inject: p3(),
             software: SOFTWARE,
+            socket: SOCKET,
             firmware: Firmware::LANAI9,
             channels: 1,
             link: link(nanos(1_000), 149.0),

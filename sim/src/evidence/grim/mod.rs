@@ -1,5 +1,6 @@
 //! Rows of the GRIM thesis.
 mod path;
+mod protocol;
 
 use super::{Check, Value};
 use crate::grim::{TranslationMiss, card, store_and_forward, video};
@@ -7,6 +8,7 @@ use crate::grim::{TranslationMiss, card, store_and_forward, video};
 pub(super) fn checks() -> Vec<Check> {
     let mut all = interface();
     all.extend(path::checks());
+    all.extend(protocol::checks());
     all.extend(faults());
     all
 }

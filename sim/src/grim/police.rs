@@ -15,7 +15,7 @@ use crate::machine::{Course, Machine, Part, Step, UnitId};
 use crate::time::Time;
 
 /// A store of the processor that the program waits for (section 5.2.1).
-const STORE: Time = Time::from_nanos(2_000);
+pub const STORE: Time = Time::from_nanos(2_000);
 
 const OUT: Part = Part("out");
 const BACK: Part = Part("back");

@@ -1,4 +1,5 @@
 //! Rows of the GRIM thesis.
+mod devices;
 mod path;
 mod protocol;
 
@@ -9,6 +10,7 @@ pub(super) fn checks() -> Vec<Check> {
     let mut all = interface();
     all.extend(path::checks());
     all.extend(protocol::checks());
+    all.extend(devices::checks());
     all.extend(faults());
     all
 }

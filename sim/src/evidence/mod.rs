@@ -7,6 +7,7 @@ mod dart;
 mod extoll;
 mod forth;
 mod grim;
+mod ladder;
 mod targets;
 mod whtra;
 

@@ -15,6 +15,7 @@ pub(super) fn checks() -> Vec<Check> {
     all.extend(emulated());
     all.extend(delays());
     all.extend(link());
+    all.extend(super::ladder::checks());
     all
 }
 

@@ -1,6 +1,7 @@
 //! Results: means with their confidence, percentiles, and where the time went.
 mod batches;
 mod line;
+mod ranks;
 
 use crate::packet::Packet;
 use crate::random::mix;
@@ -9,6 +10,7 @@ pub(crate) use batches::student;
 pub use batches::{Batches, Interval, across};
 use hdrhistogram::Histogram;
 pub use line::{Line, fit};
+pub use ranks::{by_chance, spearman};
 
 /// The time of packets by where it went. The parts of a packet sum to its delay exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -106,7 +106,7 @@ pub const BYTE_TIME_MAX: Time = Time(1_000_000);
 pub const END: Time = Time(1 << 62);
 
 /// Why a schedule did not run to its end.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunError {
     /// A parameter is too large.
     #[error("{what} is {time}, and the limit is {limit}")]

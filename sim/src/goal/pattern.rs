@@ -24,7 +24,7 @@ pub enum Pattern {
 }
 
 /// Why a pattern cannot be written.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
     /// The pattern is made for other numbers of ranks.
     #[error("{pattern} is made for {needs}, and there are {ranks} ranks")]

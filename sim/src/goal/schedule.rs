@@ -57,7 +57,7 @@ pub(super) struct Channel {
 }
 
 /// Lists of operations, one for each operation, in one array.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lists {
     /// The list of operation `n` begins at `first[n]` and ends at `first[n + 1]`.
     first: Vec<u32>,
@@ -99,7 +99,7 @@ impl Lists {
 }
 
 /// The operations of all ranks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub(super) ranks: u32,
     /// CPUs and network interfaces of each host.

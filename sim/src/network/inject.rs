@@ -18,7 +18,7 @@ pub struct Delivery {
 }
 
 /// Why a packet cannot be injected.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InjectError {
     /// Its source or target does not exist.
     #[error("there is no node {node}: the network has {nodes}")]

@@ -1,6 +1,6 @@
 //! From the results of replicas to those of a point.
 use super::layout::layout;
-use super::{Bin, Estimate, LinkLoad, Links, Parts, Point, Verdict, Window};
+use super::{Bin, Estimate, LinkLoad, Links, Parts, Point, Schedule, Verdict, Window};
 use crate::link::LinkTiming;
 use crate::network::{Outcome, Record};
 use crate::stats::{Interval, Tally, student};
@@ -27,6 +27,17 @@ pub(crate) struct Replica {
     pub(crate) record: Option<Record>,
     /// The greatest load that was carried, if it was looked for.
     pub(crate) saturation: Option<f64>,
+    /// The course of the schedule, if there was one, or the reason that it did not end.
+    pub(crate) timeline: Option<Result<Timeline, String>>,
+}
+
+/// The course of a schedule.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) end: Time,
+    pub(crate) events: u64,
+    /// The time of the critical path by what was done.
+    pub(crate) path: [(&'static str, Time); 3],
 }
 
 /// Shares of packets whose delay is told.
@@ -79,6 +90,7 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         settings: vec![],
         verdict,
         saturation,
+        schedule: schedule(replicas),
         notes,
         replicas: measured.len() as u32,
         packets,
@@ -98,6 +110,17 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
 
 fn nanos(Interval { mean, half_width }: Interval) -> Interval {
     Interval { mean: mean / 1e3, half_width: half_width / 1e3 }
+}
+
+fn schedule(replicas: &[Replica]) -> Option<Schedule> {
+    let ends = replicas.iter().filter_map(|replica| replica.timeline.as_ref()?.as_ref().ok());
+    let first = ends.clone().next()?;
+    let nanos = |time: Time| time.0 as f64 / 1e3;
+    Some(Schedule {
+        end_ns: over(ends.map(|timeline| nanos(timeline.end))),
+        events: first.events,
+        path_ns: first.path.iter().map(|(name, time)| ((*name).to_owned(), nanos(*time))).collect(),
+    })
 }
 
 /// The mean over replicas, with the interval of Student's distribution.
@@ -171,6 +194,21 @@ fn verdict(replicas: &[Replica], measured: &[&Replica]) -> (Verdict, Vec<String>
             "{stopped} of {} replicas were stopped before their end",
             replicas.len()
         ));
+    }
+    let mut timelines = replicas.iter().filter_map(|replica| replica.timeline.as_ref());
+    if let Some(timeline) = timelines.next() {
+        let failed = [timeline].into_iter().chain(timelines).find_map(|one| one.as_ref().err());
+        return match (failed, timeline) {
+            (None, Ok(Timeline { end, .. })) => {
+                notes.push(format!("the schedule ends after {end}"));
+                (Verdict::Stable, notes)
+            }
+            (failed, _) => {
+                notes.extend(failed.cloned());
+                let ring = outcome(Outcome::Deadlocked);
+                (if ring { Verdict::Deadlocked } else { Verdict::Unstable }, notes)
+            }
+        };
     }
     if outcome(Outcome::Drained) {
         notes.push("the simulated time ended before all packets were delivered".to_owned());

@@ -4,7 +4,7 @@ mod layout;
 mod table;
 mod trace;
 
-pub(crate) use gather::{Replica, gather, is_carried};
+pub(crate) use gather::{Replica, Timeline, gather, is_carried};
 pub use trace::Trace;
 
 use crate::stats::Interval;
@@ -66,6 +66,9 @@ pub struct Point {
     /// this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saturation: Option<Estimate>,
+    /// The end of the schedule, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// One sentence for each thing to know about these results.
     pub notes: Vec<String>,
     /// Replicas with results.
@@ -95,6 +98,17 @@ pub struct Point {
     pub windows: Vec<Window>,
     /// A number that follows from all deliveries and their times.
     pub course: u64,
+}
+
+/// The results of a schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// When its last rank has finished, in nanoseconds.
+    pub end_ns: Estimate,
+    /// Operations, and arrivals of messages.
+    pub events: u64,
+    /// The time of the first replica's critical path by what was done: the parts sum to its end.
+    pub path_ns: Vec<(String, f64)>,
 }
 
 /// The packets with a delay in a range.

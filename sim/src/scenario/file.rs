@@ -1,6 +1,7 @@
 //! Scenario files: TOML with a key for each parameter, and lists for sweeps.
 use super::table::{KEYS, Key};
 use super::value::{Value, ValueError, nearest};
+use crate::goal::{PatternError, RunError};
 use crate::network::BuildError;
 use crate::topology::{LinkError, TopologyError};
 use std::fmt;
@@ -118,6 +119,12 @@ pub enum Problem {
     /// There is no such network.
     #[error(transparent)]
     Network(#[from] BuildError),
+    /// A schedule is made for another number of ranks.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// A schedule would not run to its end, or its hosts are impossible.
+    #[error(transparent)]
+    Schedule(#[from] RunError),
     /// A link that is too fast or too slow.
     #[error("{0}")]
     Rate(super::units::UnitError),

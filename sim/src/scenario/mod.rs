@@ -27,6 +27,7 @@
 //! # Ok::<(), ayre_sim::scenario::ScenarioError>(())
 //! ```
 mod file;
+mod goal;
 mod plan;
 mod run;
 mod table;
@@ -34,9 +35,10 @@ pub mod units;
 mod value;
 
 pub use file::{FILE_MAX, Place, Problem, ScenarioError};
+pub use goal::Goal;
 pub use plan::Plan;
 pub use run::Watch;
-pub use table::{Default, KEYS, Key};
+pub use table::{Default, KEYS, Key, Need};
 pub use value::{Kind, SATURATION, Value, ValueError};
 
 use file::{Given, Setting};
@@ -160,7 +162,7 @@ fn product(settings: &[Setting]) -> Result<Vec<Values>, ScenarioError> {
 impl Key {
     /// The values of other parameters with which this one is used.
     pub fn needs_text(&self) -> String {
-        let one = |(name, values): &(&str, &[&str])| format!("{name} = {}", values.join(" or "));
+        let one = |(name, values): &Need| format!("{name} = {}", values.join(" or "));
         self.needs.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }

@@ -1,8 +1,10 @@
 //! A point of a scenario: one value for each parameter, and what they make together.
 use super::file::{Given, Place, Problem, ScenarioError};
-use super::table::{KEYS, Key, ONE_SWITCH, index};
+use super::goal::Goal;
+use super::table::{KEYS, Key, Need, ONE_SWITCH, index};
 use super::units::Rate;
-use super::value::{SATURATION, Value};
+use super::value::{SATURATION, SCHEDULES, Value};
+use crate::goal::{self, Hosts, LogGops, Packets, RunError, Schedule};
 use crate::link::LinkTiming;
 use crate::network::{BuildError, Network, NodeQueue, Parameters, Readout, Switching};
 use crate::routing::{Policy, RoutingError};
@@ -10,6 +12,7 @@ use crate::time::Time;
 use crate::topology::{Dragonfly, Named, Topology, TopologyError};
 use crate::work::{Arrivals, Load, LoadError, Pattern, Sizes};
 use std::path::Path;
+use std::sync::Arc;
 
 /// One value for each parameter.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct Plan {
     pub parameters: Parameters,
     /// The packets that nodes make.
     pub load: Load,
+    /// The schedule that runs instead of the packets that nodes make, if there is one.
+    pub goal: Option<Goal>,
     /// Whether the greatest load is looked for that the network carries.
     pub search: bool,
     /// Packets of each replica that are delivered before the measurement.
@@ -86,7 +91,10 @@ impl Values {
 
     /// Whether a parameter is used with these values.
     pub(super) fn uses(&self, key: &Key) -> bool {
-        key.needs.iter().all(|(other, values)| values.contains(&self.choice(other)))
+        let is_met = |(other, values): &Need| {
+            values.contains(&self.choice(other)) && self.uses(&KEYS[index(other)])
+        };
+        key.needs.iter().all(is_met)
     }
 
     /// The names and texts of the parameters that are used, but for empty texts.
@@ -106,6 +114,9 @@ impl Values {
 
     /// Packets of all replicas, those of the warm-up included.
     pub(super) fn packets(&self) -> u64 {
+        if self.choice("work") != "packets" {
+            return 0;
+        }
         let replica = self.value("warmup").number() + self.value("packets").number();
         let runs = if self.searches() { SEARCH_STEPS } else { 1 };
         u64::from(self.number("replicas") * runs) * replica
@@ -119,10 +130,12 @@ impl Values {
         let arrivals = self.arrivals(link.phit);
         let load = Load::new(self.pattern(), self.sizes(), arrivals, self.offered(), &link);
         let load = load.map_err(|error| self.load_error(error))?;
+        let goal = self.goal(&topology, &parameters)?;
         Ok(Plan {
             topology,
             parameters,
             load,
+            goal,
             search: self.searches(),
             warmup: self.value("warmup").number(),
             packets: self.value("packets").number(),
@@ -270,6 +283,77 @@ impl Values {
         })
     }
 
+    /// The schedule, if there is one. A run in the LogGOPS model finds out whether it ever ends.
+    fn goal(
+        &self,
+        topology: &Topology,
+        parameters: &Parameters,
+    ) -> Result<Option<Goal>, ScenarioError> {
+        let over_network = match self.choice("work") {
+            "goal" => true,
+            "loggops" => false,
+            _ => return Ok(None),
+        };
+        let time = |name: &str| self.value(name).time(parameters.link.phit);
+        let schedule = self.schedule()?;
+        let hosts = Hosts {
+            overhead: time("overhead"),
+            overhead_per_byte: time("overhead_per_byte"),
+            gap: time("gap"),
+            eager: self.value("eager").number(),
+            start: LogGops::LOGGOPSIM.hosts.start,
+        };
+        let (latency, gap_per_byte) = (time("latency"), time("gap_per_byte"));
+        let model = LogGops { hosts, latency, gap_per_byte };
+        let times = ["overhead", "overhead_per_byte", "gap", "latency", "gap_per_byte"];
+        goal::run(&schedule, &model, false).map_err(|error| match error {
+            RunError::Parameter { .. } => self.fail(&times, error),
+            _ => self.fail(&["schedule"], error),
+        })?;
+        let (ranks, nodes) = (schedule.ranks(), topology.nodes.len() as u32);
+        if over_network && ranks > nodes {
+            let keys = ["ranks", "rank_sides", "schedule", "topology"];
+            return Err(self.fail(&keys, RunError::FewNodes { ranks, nodes }));
+        }
+        let packets = Packets { most: self.number("size"), header: self.number("header") };
+        let (packet, buffer) = (packets.most.saturating_add(packets.header), parameters.buffer);
+        if over_network && packet > buffer {
+            let error = BuildError::SmallBuffer { buffer, packet };
+            return Err(self.fail(&["buffer", "header", "size"], error));
+        }
+        Ok(Some(Goal { schedule, model, packets: over_network.then_some(packets) }))
+    }
+
+    fn schedule(&self) -> Result<Arc<Schedule>, ScenarioError> {
+        let name = match self.value("schedule") {
+            Value::Schedule(schedule) => return Ok(Arc::clone(schedule)),
+            other => other.choice(),
+        };
+        let usual = SCHEDULES.into_iter().find(|(other, _)| *other == name);
+        let (pattern, ranks) = match usual.and_then(|(_, pattern)| pattern) {
+            Some(pattern) => (pattern, self.number("ranks")),
+            None => {
+                let sides = self.value("rank_sides").list().to_vec();
+                let ranks = sides.iter().fold(1_u32, |all, side| all.saturating_mul(*side));
+                (goal::Pattern::Halo { sides }, ranks)
+            }
+        };
+        let number = match pattern {
+            goal::Pattern::Ring | goal::Pattern::AllToAll => u64::from(ranks).pow(2),
+            _ => ranks.into(),
+        };
+        let keys = ["ranks", "rank_sides", "schedule"];
+        if number > MESSAGES_MAX {
+            let (what, limit) = ("the messages of the schedule", MESSAGES_MAX);
+            return Err(self.fail(&keys, Problem::Large { what, number, limit }));
+        }
+        let mut text = String::new();
+        let written = pattern.write(ranks, self.value("message").number(), &mut text);
+        written.map_err(|error| self.fail(&keys, error))?;
+        let schedule = Schedule::read(text.as_bytes());
+        Ok(Arc::new(schedule.expect("a pattern writes what can be read")))
+    }
+
     fn offered(&self) -> f64 {
         if self.searches() { 1.0 } else { self.value("load").share() }
     }
@@ -352,6 +436,8 @@ impl Values {
     }
 }
 
+/// Messages of a usual schedule at most, or ranks where these have few messages each.
+const MESSAGES_MAX: u64 = 1 << 22;
 /// The longest time of a phit: a second.
 const SLOWEST: Time = Time(1_000_000_000_000);
 /// Targets with queues of their own at most.

@@ -106,6 +106,13 @@ impl Scenario {
     /// If there is no such point.
     pub fn trace(&self, point: usize, slices: usize, watch: &impl Watch) -> Trace {
         let plan = self.plan(point);
+        if let Some(goal) = &plan.goal {
+            let record = Record::new(&plan.topology, Time::ZERO, slices);
+            let empty = record.clone();
+            let network = goal.packets.map(|_| build(&plan, 0));
+            let record = goal.run(network, Some(record)).record.unwrap_or(empty);
+            return Trace::new(plan.topology, Time::ZERO, &record);
+        }
         let mut network = build(&plan, 0);
         advance(&mut network, plan.warmup, watch);
         let start = next_time(&mut network);
@@ -131,6 +138,11 @@ fn build(plan: &Plan, replica: u32) -> Network {
 
 /// Runs a replica.
 fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
+    if let Some(goal) = &plan.goal {
+        let network = goal.packets.map(|_| build(plan, replica));
+        let record = (replica == 0).then(|| Record::new(&plan.topology, Time::ZERO, 0));
+        return goal.run(network, record);
+    }
     if !plan.search {
         return measure(plan, replica, watch);
     }
@@ -192,6 +204,7 @@ fn measure(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
         packets_made: network.made() - packets_made,
         record: network.take_record(),
         saturation: None,
+        timeline: None,
     }
 }
 

@@ -278,6 +278,63 @@ fn a_window_is_a_load_of_its_own() {
     }
 }
 
+#[test]
+fn a_schedule_runs_in_the_model_and_over_a_network() {
+    // Ten rounds of L + 2 o + 7 G.
+    let point = &Scenario::from_toml("work = 'loggops'\nranks = 1024").unwrap().run().points[0];
+    let schedule = point.schedule.as_ref().unwrap();
+    assert_eq!((schedule.end_ns.mean, &point.verdict), (55_420.0, &Verdict::Stable));
+    assert_eq!(schedule.path_ns.iter().map(|(_, ns)| ns).sum::<f64>(), 55_420.0);
+    // Three rounds: two overheads, and 8 B at 3.2 ns behind two wires and a pipeline.
+    let scenario = Scenario::from_toml("work = 'goal'").unwrap();
+    let point = &scenario.run().points[0];
+    let round = 2.0 * 1500.0 + 8.0 * 3.2 + 650.0;
+    let schedule = point.schedule.as_ref().unwrap();
+    assert!((schedule.end_ns.mean / (3.0 * round) - 1.0).abs() < 1e-9, "{schedule:?}");
+    assert_eq!((point.packets, &point.verdict), (24, &Verdict::Stable));
+    // Each packet is on two links.
+    assert_eq!(scenario.trace(0, 100, &()).slices().len(), 48);
+}
+
+#[test]
+fn a_faulty_schedule_is_named() {
+    let folder = folder("schedule");
+    let name = folder.join("stuck.goal").display().to_string();
+    std::fs::write(&name, "num_ranks 2\nrank 0 {\nl1: recv 8b from 1 tag 7\n}\nrank 1 {\n}\n")
+        .unwrap();
+    let read = |more: &str| {
+        let text = format!("work = 'goal'\nschedule = '{name}'{more}");
+        Scenario::read("file", &text, &[] as &[&str]).unwrap_err().to_string()
+    };
+    let said = read("");
+    assert!(said.starts_with("file:2:12: line 3: rank 0 waits for ever"), "{said}");
+    assert!(read("\nranks = 8").starts_with("file:3:1: `ranks` is not used here"), "{said}");
+    std::fs::write(&name, "num_ranks 2\nrank 0 {\n").unwrap();
+    let said = read("");
+    assert!(said.starts_with("file:2:12: `schedule` cannot be") && said.contains("line"), "{said}");
+    std::fs::remove_dir_all(folder).unwrap();
+    let faults = [
+        ("work = 'loggops'\nload = 0.5", "2:1: `load` is not used here: it belongs to arrivals"),
+        ("work = 'loggops'\ntopology = 'torus'", "2:1: `topology` is not used here: it belongs"),
+        ("work = 'goal'\nranks = 9", "2:9: the schedule has 9 ranks, and the network 8 nodes"),
+        ("work = 'goal'\nheader = '2 KiB'", "2:10: a buffer of 2048 B has no room"),
+        ("work = 'goal'\nschedule = 'disem'", "2:12: `schedule` cannot be `disem`: disem: No such"),
+        (
+            "work = 'loggops'\nschedule = 'all-to-all'\nranks = 4096",
+            "3:9: the messages of the schedule would be 16777216",
+        ),
+        (
+            "work = 'loggops'\nschedule = 'doubling'\nranks = 12",
+            "3:9: recursive doubling is made for a power of two",
+        ),
+        ("work = 'loggops'\ngap_per_byte = '2 us'", "2:16: the gap per byte is 2.000 us, and"),
+    ];
+    for (text, expected) in faults {
+        let said = refused(text);
+        assert!(said.starts_with(&format!("file.toml:{expected}")), "{said}\nnot {expected}");
+    }
+}
+
 struct StopAt(std::sync::Mutex<u64>);
 
 impl Watch for StopAt {

@@ -1,5 +1,6 @@
 //! Values of parameters: what is allowed, and what a text says.
 use super::units::{self, Rate, Span, UnitError};
+use crate::goal::{Pattern, ReadError, Schedule};
 use crate::time::Time;
 use crate::topology::{FileError, Named};
 use std::fmt;
@@ -53,10 +54,22 @@ pub enum Kind {
     Text,
     /// The name of a file that has a topology.
     Topology,
+    /// A usual schedule, or the name of a file that has one.
+    Schedule,
 }
 
 /// The load that is looked for: the greatest one that the network carries.
 pub const SATURATION: &str = "saturation";
+
+/// Schedules that have names, with those that are for any number of ranks.
+pub(super) const SCHEDULES: [(&str, Option<Pattern>); 6] = [
+    ("dissemination", Some(Pattern::Dissemination)),
+    ("broadcast", Some(Pattern::Broadcast)),
+    ("doubling", Some(Pattern::Doubling)),
+    ("ring", Some(Pattern::Ring)),
+    ("all-to-all", Some(Pattern::AllToAll)),
+    ("halo", None),
+];
 
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +90,8 @@ pub enum Value {
     Text(String),
     /// The topology of a file; nothing, if no file is named.
     Topology(Option<Arc<Named>>),
+    /// The schedule of a file.
+    Schedule(Arc<Schedule>),
 }
 
 /// Why a text is no value of a parameter.
@@ -171,6 +186,15 @@ impl Kind {
                 let (path, text) = content(folder, text)?;
                 Ok(Value::Topology(Some(Arc::new(Named::read(&path, &text)?))))
             }
+            Self::Schedule => {
+                if let Some((name, _)) = SCHEDULES.iter().find(|(name, _)| *name == text) {
+                    return Ok(Value::Choice(name));
+                }
+                let (path, text) = content(folder, text)?;
+                let schedule = Schedule::read(text.as_bytes());
+                let fail = |error: ReadError| ValueError::File { path, why: error.to_string() };
+                Ok(Value::Schedule(Arc::new(schedule.map_err(fail)?)))
+            }
         }
     }
 }
@@ -234,6 +258,10 @@ impl fmt::Display for Kind {
             }
             Self::Sides => f.write_str("numbers of routers such as 8x8"),
             Self::Nodes => f.write_str("numbers of nodes such as 1,0,3,2"),
+            Self::Schedule => {
+                let names: Vec<_> = SCHEDULES.iter().map(|(name, _)| *name).collect();
+                write!(f, "{}, or the name of a file", names.join(", "))
+            }
             Self::Text => write!(f, "up to {TEXT_MAX} B"),
             Self::Topology => {
                 f.write_str("the name of a file in the text form, or in DOT (.dot, .gv)")

@@ -22,8 +22,11 @@ pub struct Key {
     /// Where the default value comes from.
     pub source: &'static str,
     /// The values of other parameters, one of each list, with which this one is used.
-    pub needs: &'static [(&'static str, &'static [&'static str])],
+    pub needs: &'static [Need],
 }
+
+/// Another parameter, and the values of it with which one is used.
+pub type Need = (&'static str, &'static [&'static str]);
 
 /// The value of a parameter that a file does not give.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,8 @@ impl fmt::Display for Default {
     }
 }
 
+/// Work that needs a network.
+const NETWORK: Need = ("work", &["packets", "goal"]);
 const OURS: &str = "our choice";
 const FORTH: &str = "FORTH prototype, 2006: 8 x 8 buffered crossbar";
 

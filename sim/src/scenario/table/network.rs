@@ -1,5 +1,5 @@
 //! Parameters of topologies, links and routers.
-use super::{Default, FORTH, Key, Kind, ONE_SWITCH, OURS};
+use super::{Default, FORTH, Key, Kind, NETWORK, ONE_SWITCH, OURS};
 use crate::routing::Policy;
 
 /// Topologies with links between routers.
@@ -30,7 +30,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("star"),
         meaning: "the shape of the network",
         source: FORTH,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "nodes",
@@ -130,7 +130,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("2.5 Gb/s"),
         meaning: "the rate of each link in each direction; a frequency is that of phits",
         source: FORTH,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "width",
@@ -139,7 +139,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("1 B"),
         meaning: "a phit, which passes a link at once: packets take whole phits",
         source: OURS,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "wire",
@@ -157,7 +157,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("300 ns"),
         meaning: "time of flight from a router to its node",
         source: "FORTH prototype, V.B: 0.64 us on two links, serialisers included",
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "channels",
@@ -202,7 +202,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("0 ns"),
         meaning: "from a packet's birth to its first chance to enter the network",
         source: OURS,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "readout",
@@ -214,7 +214,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::By { key: "topology", cases: &[(ONE_SWITCH, "channel")], other: "port" },
         meaning: "how many packets leave an input port at once",
         source: FORTH,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "node_queue",
@@ -230,7 +230,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         meaning: "how a node queues packets that have not entered the network",
         source: FORTH,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "switching",
@@ -242,7 +242,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("cut-through"),
         meaning: "when a packet may leave a router",
         source: FORTH,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "routing",
@@ -260,6 +260,6 @@ pub(super) const KEYS: &[Key] = &[
         },
         meaning: "which way packets go",
         source: OURS,
-        needs: &[],
+        needs: &[NETWORK],
     },
 ];

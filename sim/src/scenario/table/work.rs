@@ -1,10 +1,30 @@
 //! Parameters of work and runs.
-use super::{Default, FORTH, Key, Kind, OURS};
+use super::{Default, FORTH, Key, Kind, NETWORK, Need, OURS};
 
 /// Arrivals that do not depend on the network.
 const OPEN: &[&str] = &["poisson", "bernoulli", "paced", "bursts"];
 
+const LOGGOPSIM: &str = "the default of LogGOPSim";
+const PACKETS: Need = ("work", &["packets"]);
+const SCHEDULES: &[&str] = &["goal", "loggops"];
+/// The schedules that have names, and those of them for any number of ranks.
+const USUAL: &[&str] = &["dissemination", "broadcast", "doubling", "ring", "all-to-all", "halo"];
+const COUNTED: &[&str] = &["dissemination", "broadcast", "doubling", "ring", "all-to-all"];
+
 pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "work",
+        group: "work",
+        kind: Kind::Choice(&[
+            ("packets", "nodes make packets by chance"),
+            ("goal", "a GOAL schedule, whose messages pass the network as packets"),
+            ("loggops", "a GOAL schedule in the LogGOPS model, in which messages never meet"),
+        ]),
+        default: Default::Fixed("packets"),
+        meaning: "what the nodes do",
+        source: OURS,
+        needs: &[],
+    },
     Key {
         name: "load",
         group: "work",
@@ -35,7 +55,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("uniform"),
         meaning: "the targets of packets",
         source: "the names of BookSim",
-        needs: &[],
+        needs: &[PACKETS],
     },
     Key {
         name: "hotspot_node",
@@ -84,7 +104,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("fixed"),
         meaning: "how the lengths of packets are chosen",
         source: OURS,
-        needs: &[],
+        needs: &[PACKETS],
     },
     Key {
         name: "size",
@@ -93,7 +113,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("512 B"),
         meaning: "the length of packets, or the least one",
         source: FORTH,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "size_most",
@@ -126,7 +146,7 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("poisson"),
         meaning: "when a node makes packets",
         source: OURS,
-        needs: &[],
+        needs: &[PACKETS],
     },
     Key {
         name: "burst",
@@ -156,13 +176,112 @@ pub(super) const KEYS: &[Key] = &[
         needs: &[("arrivals", &["window"])],
     },
     Key {
+        name: "schedule",
+        group: "schedule",
+        kind: Kind::Schedule,
+        default: Default::Fixed("dissemination"),
+        meaning: "the schedule: a usual one, or a file in the GOAL format",
+        source: OURS,
+        needs: &[("work", SCHEDULES)],
+    },
+    Key {
+        name: "ranks",
+        group: "schedule",
+        kind: Kind::Count { least: 2, most: 1 << 17 },
+        default: Default::Fixed("8"),
+        meaning: "ranks of the schedule: rank n is at node n",
+        source: OURS,
+        needs: &[("schedule", COUNTED)],
+    },
+    Key {
+        name: "rank_sides",
+        group: "schedule",
+        kind: Kind::Sides,
+        default: Default::Fixed("4x2"),
+        meaning: "ranks in each dimension",
+        source: OURS,
+        needs: &[("schedule", &["halo"])],
+    },
+    Key {
+        name: "message",
+        group: "schedule",
+        kind: Kind::Bytes { least: 0, most: 1 << 30 },
+        default: Default::Fixed("8 B"),
+        meaning: "the length of messages",
+        source: OURS,
+        needs: &[("schedule", USUAL)],
+    },
+    Key {
+        name: "header",
+        group: "schedule",
+        kind: Kind::Bytes { least: 0, most: 4096 },
+        default: Default::Fixed("0 B"),
+        meaning: "further bytes of each packet, of which `size` are the message's at most",
+        source: OURS,
+        needs: &[("work", &["goal"])],
+    },
+    Key {
+        name: "overhead",
+        group: "schedule",
+        kind: Kind::Time,
+        default: Default::Fixed("1500 ns"),
+        meaning: "time of a processor for each message, at both ends: o",
+        source: LOGGOPSIM,
+        needs: &[("work", SCHEDULES)],
+    },
+    Key {
+        name: "overhead_per_byte",
+        group: "schedule",
+        kind: Kind::Time,
+        default: Default::Fixed("0 ns"),
+        meaning: "time of a processor for each further byte: O",
+        source: LOGGOPSIM,
+        needs: &[("work", SCHEDULES)],
+    },
+    Key {
+        name: "gap",
+        group: "schedule",
+        kind: Kind::Time,
+        default: Default::Fixed("1000 ns"),
+        meaning: "time from message to message at an interface: g",
+        source: LOGGOPSIM,
+        needs: &[("work", SCHEDULES)],
+    },
+    Key {
+        name: "eager",
+        group: "schedule",
+        kind: Kind::Bytes { least: 0, most: 1 << 30 },
+        default: Default::Fixed("65535 B"),
+        meaning: "longer messages wait for their receive (rendezvous): S",
+        source: LOGGOPSIM,
+        needs: &[("work", SCHEDULES)],
+    },
+    Key {
+        name: "latency",
+        group: "schedule",
+        kind: Kind::Time,
+        default: Default::Fixed("2500 ns"),
+        meaning: "time of a message in the network: L",
+        source: LOGGOPSIM,
+        needs: &[("work", &["loggops"])],
+    },
+    Key {
+        name: "gap_per_byte",
+        group: "schedule",
+        kind: Kind::Time,
+        default: Default::Fixed("6 ns"),
+        meaning: "time of each further byte of a message: G",
+        source: LOGGOPSIM,
+        needs: &[("work", &["loggops"])],
+    },
+    Key {
         name: "warmup",
         group: "run",
         kind: Kind::Count { least: 0, most: 10_000_000_000 },
         default: Default::Fixed("20000"),
         meaning: "packets of each replica that are delivered before the measurement",
         source: OURS,
-        needs: &[],
+        needs: &[PACKETS],
     },
     Key {
         name: "packets",
@@ -171,16 +290,16 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("100000"),
         meaning: "packets of each replica that are measured",
         source: OURS,
-        needs: &[],
+        needs: &[PACKETS],
     },
     Key {
         name: "replicas",
         group: "run",
         kind: Kind::Count { least: 1, most: 1000 },
-        default: Default::Fixed("5"),
+        default: Default::By { key: "work", cases: &[(&["goal", "loggops"], "1")], other: "5" },
         meaning: "runs of each point with seeds of their own",
         source: OURS,
-        needs: &[],
+        needs: &[NETWORK],
     },
     Key {
         name: "seed",
@@ -189,6 +308,6 @@ pub(super) const KEYS: &[Key] = &[
         default: Default::Fixed("1"),
         meaning: "decides on all chance; the replicas have the seeds from this one on",
         source: OURS,
-        needs: &[],
+        needs: &[NETWORK],
     },
 ];

@@ -1,0 +1,156 @@
+//! The scenario files that teach: each is run in short, and shows what its comment says.
+use ayre_sim::report::{Point, Results, Verdict};
+use ayre_sim::scenario::Scenario;
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
+}
+
+/// Runs a file with these arguments.
+fn run(name: &str, arguments: &[&str]) -> Vec<Point> {
+    let path = folder().join(format!("{name}.toml"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let scenario = Scenario::read(&path.display().to_string(), &text, arguments);
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let command = if scenario.swept().is_empty() { "run" } else { "sweep" };
+    let command = format!("ayre sim {command} sim/scenarios/{name}.toml");
+    assert!(text.contains(&command), "{name}: {command}");
+    let Results { points, .. } = scenario.run();
+    points
+}
+
+fn saturation(point: &Point) -> f64 {
+    point.saturation.expect("it is looked for").mean
+}
+
+fn close(got: f64, expected: f64, tolerance: f64) {
+    assert!((got / expected - 1.0).abs() <= tolerance, "{got} where {expected} is expected");
+}
+
+#[test]
+fn every_file_is_run_here() {
+    let own = include_str!("lessons.rs");
+    let files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap()).collect();
+    for file in &files {
+        let path = file.path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(own.contains(&format!("run(\"{name}\"")), "{name}");
+    }
+    assert_eq!(files.len(), 12);
+}
+
+#[test]
+fn one_link() {
+    for (point, load) in run("one-link", &["packets=50000"]).iter().zip([0.5, 0.7, 0.9]) {
+        close(point.delay_ns.mean / 1638.4, 1.0 + load / (2.0 * (1.0 - load)), 0.08);
+    }
+}
+
+#[test]
+fn head_of_line() {
+    let points = run("head-of-line", &["packets=40000", "warmup=20000", "replicas=2"]);
+    let carried: Vec<_> = points.iter().map(saturation).collect();
+    // The resolution is 1 / 128.
+    assert!((carried[0] - 0.592).abs() < 0.02 && carried[1] > 0.95, "{carried:?}");
+}
+
+#[test]
+fn credits() {
+    let points = run("credits", &["packets=4000", "warmup=500", "replicas=1"]);
+    let carried: Vec<_> = points.iter().map(saturation).collect();
+    let unit = 512.0 * 3.2;
+    for (carried, packets) in carried.iter().zip([1.0, 1.0, 2.0, 3.0, 4.0, 8.0]) {
+        let expected = f64::min(packets * unit / (unit + 4000.0), 1.0);
+        assert!((carried - expected).abs() < 0.03, "{carried} {expected}");
+    }
+}
+
+#[test]
+fn cut_through() {
+    let points = run("cut-through", &["packets=20000", "replicas=2"]);
+    let delays: Vec<_> = points.iter().map(|point| point.delay_ns.mean).collect();
+    // A node's own router is passed, too.
+    let routers = points[0].hops + 1.0;
+    close(delays[1] - delays[0], routers * 51.2, 0.05);
+}
+
+#[test]
+fn torus_deadlock() {
+    let points = run("torus-deadlock", &["packets=30000", "replicas=1"]);
+    let verdicts: Vec<_> = points.iter().map(|point| point.verdict.clone()).collect();
+    assert_ne!(verdicts[0], Verdict::Deadlocked);
+    assert_eq!(verdicts[1], Verdict::Deadlocked);
+}
+
+#[test]
+fn tornado() {
+    let points = run("tornado", &["packets=20000", "warmup=5000", "replicas=2"]);
+    let carried: Vec<_> = points.iter().map(saturation).collect();
+    assert!((0.75..=1.02).contains(&(7.0 * carried[0])), "{carried:?}");
+    assert!(carried[1] > 1.2 * carried[0], "{carried:?}");
+    assert!(points[1].hops > points[0].hops, "{} {}", points[0].hops, points[1].hops);
+}
+
+#[test]
+fn tree_permutation() {
+    let points = run("tree-permutation", &["packets=15000", "warmup=5000", "replicas=1"]);
+    let carried: Vec<_> = points.iter().map(saturation).collect();
+    let [neighbors, others] = [&carried[..2], &carried[2..]];
+    assert!(neighbors.iter().all(|carried| *carried > 0.9), "{carried:?}");
+    assert!(others.chunks(2).all(|pair| pair[1] > 1.2 * pair[0]), "{carried:?}");
+}
+
+#[test]
+fn dragonfly() {
+    let points = run("dragonfly", &["packets=15000", "warmup=5000", "replicas=1"]);
+    let [uniform, uniform_valiant, shift, shift_valiant] =
+        [0, 1, 2, 3].map(|at| saturation(&points[at]));
+    close(shift, 1.0 / 8.0, 0.1);
+    assert!(shift_valiant > 1.5 * shift, "{shift_valiant}");
+    assert!(uniform > uniform_valiant, "{uniform} {uniform_valiant}");
+}
+
+#[test]
+fn hotspot() {
+    let points = run("hotspot", &["packets=20000", "warmup=10000", "replicas=2"]);
+    let carried: Vec<_> = points.iter().map(saturation).collect();
+    for (carried, share) in carried[1..].iter().zip([0.05, 0.1]) {
+        let full = 1.0 / (64.0 * share + 1.0 - share);
+        assert!((carried - full).abs() < 0.03, "{carried} {full}");
+    }
+    assert!(carried[0] > 1.5 * carried[1], "{carried:?}");
+}
+
+#[test]
+fn crossbar() {
+    let point = &run("crossbar", &["packets=100000", "warmup=50000"])[0];
+    assert_eq!(point.verdict, Verdict::Stable, "{:?}", point.notes);
+    let [queued, waited, _] = point.parts.mean_ns(point.packets);
+    assert!(queued < 2.0 * waited && waited < 2.0 * queued, "{queued} {waited}");
+}
+
+#[test]
+fn dissemination() {
+    let points = run("dissemination", &[]);
+    let ends: Vec<_> =
+        points.iter().map(|point| point.schedule.as_ref().unwrap().end_ns.mean).collect();
+    for (end, rounds) in ends[..4].iter().zip(3..) {
+        assert_eq!(*end, 5542.0 * f64::from(rounds));
+    }
+    let steps: Vec<_> = ends[4..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // Each further round goes further up the tree.
+    assert!(steps.iter().all(|step| *step > 3000.0), "{steps:?}");
+}
+
+#[test]
+fn window() {
+    let points = run("window", &["packets=10000", "warmup=2000", "replicas=2"]);
+    let carried: Vec<_> = points.iter().map(|point| point.accepted.mean).collect();
+    close(carried[1], 2.0 * carried[0], 0.1);
+    assert!(carried[6] < 1.1 * carried[4], "{carried:?}");
+    for (point, window) in points.iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]) {
+        let expected = window * 1638.4 / (point.delay_ns.mean + 10_000.0);
+        close(point.accepted.mean, expected, 0.02);
+    }
+}

@@ -1,5 +1,5 @@
 //! Topologies in files: whatever is written is read as it was, and what is wrong has its line.
-use ayre_sim::topology::{Dragonfly, FileFault, Named, Topology};
+use ayre_sim::topology::{Dragonfly, FileFault, Named, Shape, Topology};
 use proptest::prelude::*;
 
 fn sorted(topology: &Topology) -> Topology {
@@ -32,6 +32,46 @@ fn topologies_are_read_as_they_were_written() {
         same(&Named::from_text("t", &named.to_text()).unwrap(), &named);
         same(&Named::from_dot("t", &named.to_dot()).unwrap(), &named);
     }
+}
+
+#[test]
+fn regular_topologies_are_recognised_until_a_link_is_missing_or_elsewhere() {
+    for topology in [
+        Topology::star(5),
+        Topology::torus(&[3, 4]),
+        Topology::torus(&[2, 5]),
+        Topology::mesh(&[4]),
+        Topology::mesh(&[2, 3, 2]),
+        Topology::hypercube(5),
+        Topology::tree(2, 3),
+        Topology::tree(4, 2),
+        Topology::full(4, 2),
+        Topology::dragonfly(Dragonfly { routers: 3, nodes: 1, globals: 1 }),
+        Topology::dragonfly(Dragonfly { routers: 4, nodes: 2, globals: 2 }),
+    ] {
+        let named = Named::by_number(topology.unwrap());
+        let read = Named::from_text("t", &named.to_text()).unwrap();
+        assert_eq!(read.topology.shape, named.topology.shape);
+        let read = Named::from_dot("t", &named.to_dot()).unwrap();
+        assert_eq!(read.topology.shape, named.topology.shape);
+        let cut = Named { topology: named.topology.without(&[0]), ..named.clone() };
+        let read = Named::from_text("t", &cut.to_text()).unwrap();
+        assert_eq!(read.topology.shape, Shape::Table);
+        // Two links exchange their ends.
+        let mut crossed = named.clone();
+        let links = &mut crossed.topology.links;
+        let last = links.len() - 1;
+        (links[0].to, links[last].to) = (links[last].to, links[0].to);
+        if links[0].from.router != links[0].to.router
+            && links[last].from.router != links[last].to.router
+        {
+            let read = Named::from_text("t", &crossed.to_text()).unwrap();
+            assert_eq!(read.topology.shape, Shape::Table);
+        }
+    }
+    let ladder = Named::by_number(Topology::ladder(4).unwrap());
+    let read = Named::from_text("t", &ladder.to_text()).unwrap();
+    assert_eq!(read.topology.shape, Shape::Table);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use ayre_sim::topology::{Named, Topology};
+
 use super::Folder;
 
 /// The output of a call that ends with this status.
@@ -85,6 +87,28 @@ fn a_ring_may_deadlock_unless_it_is_cut() {
     // Two cuts make two parts, of two routers and of three.
     let text = said(3, &[&file, "--without", "r4--r0,r2:1"]);
     assert!(text.contains("no way       12 pairs of nodes: n0 to n2 is the first"), "{text}");
+}
+
+/// Dally and Seitz 1987: dimension order deadlocks in the rings of a torus, and does not with a
+/// second virtual channel behind one link of each.
+#[test]
+fn the_rings_of_a_torus_need_a_second_virtual_channel() {
+    let folder = Folder::new("net-torus");
+    let torus = Named::by_number(Topology::torus(&[5, 5]).unwrap());
+    let file = folder.file("torus.net", &torus.to_text());
+    let policy = ["--policy", "dimension-order", "--channels", "2"];
+    let text = said(0, &[&[&*file], &policy[..]].concat());
+    assert!(text.contains("with 2 virtual channels: none"), "{text}");
+    assert!(text.contains("with 1 virtual channel: possible, 5 channels wait"), "{text}");
+    // From column 0 over the last link of its row: a hop on each channel, then to the node.
+    let line = text.lines().find(|line| line.starts_with("n0  ") && line.contains("n3  "));
+    assert!(line.is_some_and(|line| line.ends_with("1:1+1 4:1+0")), "{line:?}");
+    let text = said(2, &[&*file, "--policy", "dimension-order"]);
+    assert!(text.contains("needs at least 2 virtual channels"), "{text}");
+    // A torus that lacks a link is none.
+    let cut = [&policy[..], &["--without", "r0:0"]].concat();
+    let text = said(2, &[&[&*file], &cut[..]].concat());
+    assert!(text.contains("does not fit this topology"), "{text}");
 }
 
 /// Each link of a line carries the pairs of the nodes before it and behind it.

@@ -7,6 +7,7 @@ mod dragonfly;
 mod full;
 mod ladder;
 mod named;
+mod regular;
 mod star;
 mod tree;
 

@@ -140,6 +140,7 @@ impl Draft {
             .map(|(used, limit)| limit.unwrap_or(64 - used.leading_zeros() as u16))
             .collect();
         let topology = Topology { ports, links, nodes, shape: Shape::Table };
+        let topology = topology.recognised();
         Ok(Named { topology, routers: self.routers, nodes: self.node_names })
     }
 

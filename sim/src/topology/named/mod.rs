@@ -11,6 +11,9 @@ use std::collections::HashSet;
 
 /// A topology whose routers and nodes have names.
 ///
+/// A topology that is read has the shape of a regular construction if that makes just its routers,
+/// ports, links and nodes, in the order of the file. Policies for that shape fit then.
+///
 /// # The text form
 ///
 /// ```text

@@ -159,3 +159,61 @@ fn inputs(page: &mut Page, point: &Point) {
     }
     page.table(&table);
 }
+
+#[cfg(test)]
+mod tests {
+    use ayre_sim::report::LinkLoad;
+    use ayre_sim::scenario::Scenario;
+    use roxmltree::{Document, ParsingOptions};
+
+    use super::*;
+
+    fn results() -> Results {
+        let text = "topology = 'mesh'\nsides = '3x2'\nload = [0.1, 0.2]\npackets = 300\n\
+                    warmup = 10\nreplicas = 2\nchannels = [2, 3]";
+        Scenario::from_toml(text).unwrap().run()
+    }
+
+    /// How many charts a page of these results has.
+    fn charts(results: &Results) -> usize {
+        let html = page(results).unwrap().html();
+        let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+        let document = Document::parse_with_options(&html, options).unwrap();
+        document.descendants().filter(|node| node.tag_name().name() == "figure").count()
+    }
+
+    /// Files of results may have been changed by anybody.
+    #[test]
+    fn whatever_results_say_there_is_a_page_of_them() {
+        let sound = results();
+        // Curves, parts, and a closer look at each of four points.
+        assert_eq!(charts(&sound), 4 + 1 + 4 * 5);
+        for number in [f64::NAN, f64::INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 0.0] {
+            let mut wild = sound.clone();
+            for (point, at) in wild.points.iter_mut().zip(0..) {
+                point.delay_ns.mean = number;
+                point.accepted.half_width = number;
+                point.offered.mean = number;
+                point.percentiles_ns.iter_mut().for_each(|(_, ns)| *ns = number);
+                point.histogram.iter_mut().for_each(|bin| bin.to_ns = number);
+                point.links.each.push(LinkLoad { from: 0, to: u32::MAX, busy: number });
+                point.links.routers[1] = (number, number);
+                point.windows.iter_mut().for_each(|window| window.from_ns = number);
+                point.swept.truncate(at);
+                point.parts.queued_ps = u64::MAX;
+            }
+            assert!(charts(&wild) > 0, "{number}");
+            let _ = crate::sim::text::text(&wild);
+        }
+        let mut empty = sound.clone();
+        for point in &mut empty.points {
+            point.percentiles_ns.clear();
+            point.histogram.clear();
+            point.windows.clear();
+            point.links.routers.clear();
+        }
+        charts(&empty);
+        empty.points.clear();
+        assert_eq!(charts(&empty), 0);
+    }
+}

@@ -7,7 +7,6 @@ mod probe;
 pub(crate) mod tables;
 
 use std::fmt::{self, Display, Formatter};
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -42,11 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (_, true) => env::text(args.json)?,
         _ => Report::text(args.json)?,
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader such as `head` may have seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The machine's name in its network.

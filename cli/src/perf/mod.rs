@@ -6,7 +6,7 @@
 //! the machine for a while slows both, and the ratio stays. `--net` does the same over a network.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, LineWriter, Stdout, Write, stdout};
+use std::io::{LineWriter, Stdout, stdout};
 use std::path::{Path as FilePath, PathBuf};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -204,11 +204,8 @@ fn write_page(args: &Args, path: &FilePath, kept: &Kept) -> Result<()> {
 const NOTHING: u8 = 2;
 
 fn print(text: &str) -> Result<ExitCode> {
-    match stdout().write_all(text.as_bytes()) {
-        // A reader such as `head` may have seen enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    crate::print(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn report(args: &Args) -> Report<LineWriter<Stdout>> {

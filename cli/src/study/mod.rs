@@ -6,7 +6,6 @@ mod recording;
 mod report;
 mod stats;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,11 +62,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(path) = &args.html {
         study.page(&all, &kind)?.write(path)?;
     }
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader such as `head` may have seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The kind of calls that is asked for, or the one that took the most time in all.

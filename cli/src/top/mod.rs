@@ -5,7 +5,7 @@ mod page;
 mod rates;
 mod screen;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -54,9 +54,6 @@ fn once(interval: Duration, html: Option<&Path>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let text = format!("{}\n", traffic.summary) + &traffic.tables.text() + &remarks(&seen);
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader such as `head` may have seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }

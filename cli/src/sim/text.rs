@@ -51,7 +51,8 @@ fn detail(point: &Point) -> String {
     if point.packets > 0 {
         tell("delay", &format!("{} (95 % confidence)", time(point.delay_ns)));
         for (share, ns) in &point.percentiles_ns {
-            tell("", &format!("{} within {}", percent(*share), Unit::Nanoseconds.label(*ns)));
+            let of = if *share < 1.0 { percent(*share) } else { "all".to_owned() };
+            tell("", &format!("{of} within {}", Unit::Nanoseconds.label(*ns)));
         }
         for (number, (part, ns, share)) in parts(point).into_iter().enumerate() {
             let told = format!("{} ({}) {part}", Unit::Nanoseconds.label(ns), percent(share));

@@ -68,6 +68,10 @@ impl<'a> Sweep<'a> {
         let mut charts = vec![self.delay()];
         charts.extend(self.percentiles());
         charts.extend([self.throughput(), self.busiest()]);
+        let all = self.curves.iter().flat_map(|(_, curve)| curve);
+        if all.clone().all(|(_, point)| point.saturation.is_some()) {
+            charts.push(self.saturation());
+        }
         charts
     }
 
@@ -105,16 +109,19 @@ impl<'a> Sweep<'a> {
         vec![Chart { title, drawing, numbers }]
     }
 
+    fn saturation(&self) -> Chart {
+        let y = Axis::new("of each node's link, %", Unit::Count);
+        let of = |point: &Point| point.saturation.unwrap_or(exactly(f64::NAN));
+        let numbers = |point: &Point| share(of(point));
+        self.chart("Greatest load that is carried", y, &|point| in_percent(of(point)), &numbers)
+    }
+
     fn throughput(&self) -> Chart {
-        let accepted = |Estimate { mean, half_width }: Estimate| Estimate {
-            mean: 100.0 * mean,
-            half_width: 100.0 * half_width,
-        };
         let y = Axis::new("of each node's link, %", Unit::Count);
         let numbers = |point: &Point| {
             format!("{} of {} offered", share(point.accepted), percent(point.offered.mean))
         };
-        let mut chart = self.chart("Throughput", y, &|point| accepted(point.accepted), &numbers);
+        let mut chart = self.chart("Throughput", y, &|point| in_percent(point.accepted), &numbers);
         if let (Drawing::Plot(plot), Some((_, first))) = (&mut chart.drawing, self.curves.first()) {
             // In thousandths, so that chance does not lengthen the axis.
             let offered = |point: &Point| (1e3 * point.offered.mean).round() / 10.0;
@@ -166,6 +173,10 @@ impl<'a> Sweep<'a> {
     }
 }
 
+fn in_percent(Estimate { mean, half_width }: Estimate) -> Estimate {
+    Estimate { mean: 100.0 * mean, half_width: 100.0 * half_width }
+}
+
 fn exactly(mean: f64) -> Estimate {
     Estimate { mean, half_width: 0.0 }
 }
@@ -184,9 +195,9 @@ fn number(point: &Point, at: usize) -> Option<(f64, NumberUnit)> {
     let unit = |name, axis| NumberUnit { name, axis };
     let size = match key.kind {
         Kind::Bytes { .. } => Unit::Bytes,
-        Kind::Count { .. } | Kind::Time | Kind::Rate | Kind::Share { .. } => Unit::Count,
-        // Others are no numbers, and may be files, which nobody wants to be opened here.
-        _ => return None,
+        // A file is not to be opened here.
+        Kind::Topology => return None,
+        _ => Unit::Count,
     };
     Some(match key.kind.read(text, Path::new("")).ok()? {
         Value::Number(number) => (number as f64, unit("", size)),

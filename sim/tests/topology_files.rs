@@ -120,7 +120,7 @@ fn a_wrong_line_is_named() {
         ("link a:x b", "\"x\" is no number of a port from 0 to 63"),
         ("link a b:2", "router b has no free port left of its 2"),
         ("router a", "there is a router a already"),
-        ("router c 65", "\"65\" is no number of ports from 1 to 64"),
+        ("router c 65", "\"65\" is no number of ports from 0 to 64"),
         (
             "router -c",
             "\"-c\" is no name: 1 to 64 letters, digits and `_`, `.`, `-`, the first one no `-`",
@@ -170,6 +170,15 @@ fn a_cut_file_is_found_out_wherever_it_was_cut() {
 }
 
 #[test]
+fn a_router_that_nothing_uses_can_be_written_and_read() {
+    let text = "router a 2\nrouter alone\nnode x a\nnode y a\nend\n";
+    let named = Named::from_text("t", text).unwrap();
+    assert_eq!(named.topology.ports, [2, 0]);
+    assert_eq!(Named::from_text("t", &named.to_text()), Ok(named.clone()));
+    assert_eq!(Named::from_dot("t", &named.to_dot()), Ok(named));
+}
+
+#[test]
 fn numbers_have_limits() {
     assert!(Topology::full(65, 1).is_err());
     assert!(Topology::full(u32::MAX, u32::MAX).is_err());
@@ -188,7 +197,8 @@ fn numbers_have_limits() {
 }
 
 proptest! {
-    /// No text makes the readers panic, and an error is in a line that there is.
+    /// No text makes the readers panic, and an error is in a line that there is. A topology that
+    /// was read can be written in both forms and read again.
     #[test]
     fn no_text_breaks_the_readers(
         words in proptest::collection::vec(
@@ -204,8 +214,15 @@ proptest! {
         let text = words.join(if gaps { " " } else { "" });
         let lines = text.lines().count().max(1);
         for result in [Named::from_text("t", &text), Named::from_dot("t", &text)] {
-            if let Err(error) = result {
-                prop_assert!((1..=lines).contains(&error.line));
+            match result {
+                Ok(named) => {
+                    let written = Ok(named.to_text());
+                    let text = Named::from_text("t", &named.to_text()).map(|it| it.to_text());
+                    prop_assert_eq!(&text, &written);
+                    let dot = Named::from_dot("t", &named.to_dot()).map(|it| it.to_text());
+                    prop_assert_eq!(&dot, &written);
+                }
+                Err(error) => prop_assert!((1..=lines).contains(&error.line)),
             }
         }
     }

@@ -199,7 +199,7 @@ impl Reader<'_> {
                 Some("ellipse") => Kind::Node,
                 _ => vertex.kind,
             };
-            let ports = count("ports", "ports", 1, PORTS_MAX as u16).map_err(fault)?;
+            let ports = count("ports", "ports", 0, PORTS_MAX as u16).map_err(fault)?;
             vertex.ports = ports.or(vertex.ports);
         }
         let port = |key| count(key, "a port", 0, PORTS_MAX as u16 - 1).map_err(fault);

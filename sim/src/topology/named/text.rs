@@ -39,7 +39,7 @@ fn take(draft: &mut Draft, line: usize, words: &[&str]) -> Result<(), FileFault>
     match words {
         ["router", name] => draft.router(name, None),
         ["router", name, ports] => {
-            let ports = number("ports", ports, 1, PORTS_MAX as u16)?;
+            let ports = number("ports", ports, 0, PORTS_MAX as u16)?;
             draft.router(name, Some(ports))
         }
         ["link", from, "->", to] => draft.link(line, end(draft, from)?, end(draft, to)?, false),

@@ -1,4 +1,5 @@
 //! The host under a network interface: processor, memory, and the way to a device.
+pub mod combine;
 pub mod pci;
 
 use crate::time::Time;

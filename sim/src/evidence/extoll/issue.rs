@@ -3,8 +3,38 @@ use super::super::{Check, Value};
 use super::{HOST, nanos};
 use crate::extoll::issue::Method;
 use crate::host::Host;
+use crate::host::combine::{Interrupts, Stores};
+use crate::random::Random;
+use crate::stats::across;
 
 pub(super) fn checks() -> Vec<Check> {
+    let mut all = methods();
+    all.push(splits());
+    all
+}
+
+/// Figure 6-5. Each value is the mean of five seeds.
+fn splits() -> Check {
+    let note = "1,000 interrupts of devices a second on one core, 250 of the timer on each; stores \
+                of 16 bytes, then of 8.";
+    Check::new("EX-F6.5", note, |_| {
+        let share = |interrupts: Interrupts, store| {
+            across(5, |seed| {
+                interrupts.split(&Stores::opteron(store), 100_000, &mut Random::new(seed, 0))
+            })
+        };
+        let [all, other, narrow] =
+            [(Interrupts::ALL, 16), (Interrupts::TIMER, 16), (Interrupts::ALL, 8)]
+                .map(|(interrupts, store)| share(interrupts, store));
+        vec![
+            Value::within(all.0 * 1e6, 0.0, 10.0).give_or_take(all.1 * 1e6),
+            Value::within(other.0 / all.0, 0.0, 1.0),
+            Value::within(all.0 / narrow.0, 0.0, 1.0),
+        ]
+    })
+}
+
+fn methods() -> Vec<Check> {
     let start = |method: Method| nanos(method.start(&HOST));
     let period = |method: Method| nanos(method.period(&HOST));
     vec![

@@ -1,6 +1,6 @@
 //! Deadlocks in the run: they come where a ring of channels is, and nowhere else.
 use ayre_sim::link::LinkTiming;
-use ayre_sim::network::{Network, NodeQueue, Outcome, Parameters, Readout, Switching};
+use ayre_sim::network::{Network, NodeQueue, Outcome, Parameters, Readout, Recovery, Switching};
 use ayre_sim::routing::{Plan, Policy};
 use ayre_sim::time::Time;
 use ayre_sim::topology::{Dragonfly, Topology};
@@ -139,4 +139,45 @@ fn adaptive_ways_carry_more_of_a_transposed_load() {
     };
     let (plain, adaptive) = (carried(Policy::DimensionOrder, 2), carried(Policy::Adaptive, 2));
     assert!(adaptive > 1.1 * plain, "{adaptive} and {plain}");
+}
+
+const RECOVERY: Recovery = Recovery { every: Time(200_000), wait: Time(300_000) };
+
+#[test]
+fn resolved_deadlocks_lose_no_packet_and_no_credit() {
+    let torus = Topology::torus(&[8, 8]).unwrap();
+    for (policy, seed) in [(Policy::PlainDimensionOrder, 1), (Policy::SpreadShortestPath, 2)] {
+        let run = |scramble| {
+            let mut network = network(&torus, policy, 1, 0.4, seed);
+            if let Some(seed) = scramble {
+                network.scramble(seed);
+            }
+            let resent = network.recover(Time(5_000_000), RECOVERY);
+            assert!(resent > 0 && network.backlog() > 0, "{policy:?} deadlocks");
+            network.stop_sources();
+            network.recover(Time::END, RECOVERY);
+            network.check_idle();
+            assert_eq!(network.tally().delivered(), network.made());
+            assert_eq!(network.tally().bytes(), network.bytes_made());
+            let parts = network.tally().parts();
+            let sum = parts.queued + parts.waited + parts.moved;
+            assert_eq!(sum, network.tally().total_delay());
+            network.course()
+        };
+        assert_eq!(run(None), run(Some(7)));
+    }
+}
+
+#[test]
+fn recovery_changes_nothing_where_no_ring_is() {
+    let mesh = Topology::mesh(&[8, 8]).unwrap();
+    let mut plain = network(&mesh, Policy::DimensionOrder, 1, 0.3, 1);
+    let mut guarded = network(&mesh, Policy::DimensionOrder, 1, 0.3, 1);
+    let end = Time(10_000_000);
+    assert_eq!(guarded.recover(end, RECOVERY), 0);
+    while plain.next_time().is_some_and(|time| time < end) {
+        plain.step();
+    }
+    assert_eq!(plain.made(), guarded.made());
+    assert_eq!(plain.course(), guarded.course());
 }

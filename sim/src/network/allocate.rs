@@ -46,7 +46,7 @@ impl Network {
     /// which it may take either. The result is a bit for each that is free now; the others are
     /// looked at when they are.
     #[inline]
-    fn ask(&mut self, router: u32, slot: u32, from: Time) -> u64 {
+    pub(super) fn ask(&mut self, router: u32, slot: u32, from: Time) -> u64 {
         let handle = self.slots[slot as usize].head;
         let hop = self.routes.hop(router, &mut self.packets[handle]);
         let place = self.routers[router as usize];
@@ -92,7 +92,7 @@ impl Network {
 
     /// Takes back what the head of a queue asked for. The result is whether others ask for it.
     #[inline(always)]
-    fn withdraw(&mut self, place: Router, port: u32, bit: u32) -> bool {
+    pub(super) fn withdraw(&mut self, place: Router, port: u32, bit: u32) -> bool {
         let words = u32::from(place.words);
         let request = (place.request + port * words) as usize;
         let requests = &mut self.requests[request..][..words as usize];
@@ -102,7 +102,7 @@ impl Network {
 
     /// Takes back what the head of a queue asked for besides the output that it was granted.
     #[inline(never)]
-    fn withdraw_other(&mut self, router: u32, slot: u32, granted: u32) {
+    pub(super) fn withdraw_other(&mut self, router: u32, slot: u32, granted: u32) {
         let Second { lanes, output, .. } = self.seconds[slot as usize];
         if lanes > 0 {
             let first = u32::from(self.slots[slot as usize].output);

@@ -28,19 +28,34 @@ impl Network {
     /// The queues of a deadlock: the head of each one waits for room in the next one, and that of
     /// the last one for room in the first one. None if all packets can still arrive.
     pub fn ring(&self) -> Option<Vec<Waiting>> {
+        let ring = self.rings_of_slots().into_iter().next()?;
+        Some(ring.into_iter().map(|slot| self.waiting(slot)).collect())
+    }
+
+    /// The queues of all deadlocks, of which no two share a queue.
+    pub(super) fn rings_of_slots(&self) -> Vec<Vec<u32>> {
         let moving = self.moving();
-        let stuck = |slot: &u32| !moving[*slot as usize];
-        let mut place = vec![None; self.slots.len()];
-        let mut way = Vec::new();
-        let mut slot = (0..self.slots.len() as u32).find(stuck)?;
-        // All queues that a stuck one waits for are stuck, so that the way comes back to itself.
-        while place[slot as usize].is_none() {
-            place[slot as usize] = Some(way.len());
-            way.push(slot);
-            slot = self.behind(slot).next()?;
+        // For each queue the number of the walk that passed it, and its place in that walk.
+        let mut passed = vec![None; self.slots.len()];
+        let mut rings = Vec::new();
+        for walk in (0..self.slots.len() as u32).filter(|slot| !moving[*slot as usize]) {
+            let mut way = Vec::new();
+            let mut slot = walk;
+            // All queues that a stuck one waits for are stuck, so that the way comes back to
+            // itself, or to one that was walked before.
+            while passed[slot as usize].is_none() {
+                passed[slot as usize] = Some((walk, way.len()));
+                way.push(slot);
+                let Some(next) = self.behind(slot).next() else { break };
+                slot = next;
+            }
+            if let Some((number, first)) = passed[slot as usize]
+                && number == walk
+            {
+                rings.push(way.split_off(first));
+            }
         }
-        let first = place[slot as usize]?;
-        Some(way[first..].iter().map(|slot| self.waiting(*slot)).collect())
+        rings
     }
 
     /// For each queue whether it can go on, or is empty.
@@ -78,7 +93,7 @@ impl Network {
     }
 
     /// The router of a queue.
-    fn router_of_slot(&self, slot: u32) -> usize {
+    pub(super) fn router_of_slot(&self, slot: u32) -> usize {
         self.routers.partition_point(|router| router.slot <= slot) - 1
     }
 

@@ -21,6 +21,7 @@ mod deadlock;
 mod inject;
 mod lane;
 mod record;
+mod recover;
 mod run;
 mod source;
 
@@ -38,6 +39,7 @@ pub use build::BuildError;
 pub use deadlock::Waiting;
 pub use inject::{Delivery, InjectError};
 pub use record::{Record, Slice};
+pub use recover::Recovery;
 pub use run::Outcome;
 
 /// How many packets leave an input port at once.

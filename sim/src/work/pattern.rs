@@ -44,6 +44,13 @@ pub enum Pattern {
         /// The share.
         share: f64,
     },
+    /// In this share of cases a neighbour on a square mesh, any other node otherwise.
+    Near {
+        /// Nodes of a side of the mesh, at least 2.
+        side: u32,
+        /// The share.
+        share: f64,
+    },
 }
 
 impl Pattern {
@@ -66,6 +73,11 @@ impl Pattern {
                 node_fits(*node, nodes)
             }
             Self::Unbalanced { share } => share_fits(*share),
+            Self::Near { side, share } => {
+                share_fits(*share)?;
+                let square = *side >= 2 && side.checked_mul(*side) == Some(nodes);
+                needs("near", "the square of a side of 2 or more", square)
+            }
             Self::Permutation { targets } => {
                 needs(
                     "a permutation",
@@ -104,6 +116,13 @@ impl Pattern {
                 }
             }
             Self::Permutation { targets } => targets[node as usize],
+            Self::Near { side, share } => {
+                if random.unit() < *share {
+                    neighbor(node, *side, random)
+                } else {
+                    Self::Others.target(node, nodes, random)
+                }
+            }
             Self::Unbalanced { share } => {
                 if random.unit() < *share {
                     node
@@ -115,10 +134,45 @@ impl Pattern {
     }
 }
 
+/// A neighbour of a node on a square mesh.
+fn neighbor(node: u32, side: u32, random: &mut Random) -> u32 {
+    let (x, y) = (node % side, node / side);
+    let all = [
+        (x > 0).then(|| node - 1),
+        (x + 1 < side).then(|| node + 1),
+        (y > 0).then(|| node - side),
+        (y + 1 < side).then(|| node + side),
+    ];
+    let count = all.iter().flatten().count() as u32;
+    let chosen = random.below(count) as usize;
+    all.into_iter().flatten().nth(chosen).unwrap_or(node)
+}
+
 fn share_fits(share: f64) -> Result<(), LoadError> {
     if (0.0..=1.0).contains(&share) { Ok(()) } else { Err(LoadError::Share(share)) }
 }
 
 fn node_fits(node: u32, nodes: u32) -> Result<(), LoadError> {
     if node < nodes { Ok(()) } else { Err(LoadError::NoNode { node, nodes }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_targets_are_neighbours_in_their_share_and_each_as_often() {
+        let pattern = Pattern::Near { side: 4, share: 1.0 };
+        let mut random = Random::new(1, 0);
+        let mut counts = [0_u32; 16];
+        for _ in 0..8_000 {
+            counts[pattern.target(5, 16, &mut random) as usize] += 1;
+        }
+        for (node, count) in counts.iter().enumerate() {
+            let expected = if [1, 4, 6, 9].contains(&node) { 2_000.0 } else { 0.0 };
+            assert!((f64::from(*count) - expected).abs() < 200.0, "{node}: {count}");
+        }
+        assert!(Pattern::Near { side: 4, share: 0.5 }.check(17).is_err());
+        assert!(Pattern::Near { side: u32::MAX, share: 0.5 }.check(1).is_err());
+    }
 }

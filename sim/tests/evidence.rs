@@ -11,6 +11,7 @@ const KNOWN: &[&str] = &[
     "EX-7.3-eff",
     "EX-T7.7-nhalf",
     "EX-F9.6-max",
+    "EX-F2.13-lat",
     "FO-F6-80",
     "FO-F8-v3",
     "FO-F9-prop",

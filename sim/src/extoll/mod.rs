@@ -12,6 +12,7 @@
 //! [`Parameters`] are the times of an interface. A [`Pair`] is two nodes made of units, and
 //! [`Operation`]s pass through them. [`atu`] and [`issue`] compare ways of translating addresses
 //! and of giving commands.
+pub mod atoll;
 pub mod atu;
 pub mod frame;
 pub mod issue;

@@ -77,7 +77,8 @@ fn recovered() -> Vec<Check> {
         Check::new(
             "EX-F2.20",
             "Shares of the time in the network that is wait, at a load of 25 % of a link, with 0, \
-             25, 50 and 75 % of packets to neighbours. The thesis states neither.",
+             25, 50 and 75 % of packets to neighbours. The thesis states neither. The load is \
+             one for which the row holds: at 15 % it does not, where 75 % go to neighbours.",
             |_| {
                 let mut values = Vec::new();
                 for share in [0.0, 0.25, 0.5, 0.75] {

@@ -1,6 +1,8 @@
 //! Rows of the hybrid deposit model and DART.
 use super::{Check, Value};
 use crate::dart;
+use crate::dart::append::Destination;
+use crate::dart::emulation::Emulation;
 use crate::time::Time;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -11,6 +13,9 @@ pub(super) fn checks() -> Vec<Check> {
         Check::new("DE-5-ow", "", |_| {
             let one_way = ROUND_TRIP / 2.0;
             vec![Value::exact(one_way, 24.5), Value::exact(one_way + SWITCH, 30.0)]
+        }),
+        Check::new("DE-5-rd", "The round trip of writes and the share of I/O are inputs.", |_| {
+            vec![Value::near(Emulation::decstation().read().time().nanos() / 1e3, 45.0, 0.1)]
         }),
         Check::new("DE-6.5-cyc", "The most of all instructions that differ in registers.", |_| {
             vec![Value::exact(worst() as f64, 9.0)]
@@ -26,6 +31,15 @@ pub(super) fn checks() -> Vec<Check> {
         Check::new("DE-4-cell", "", |_| {
             let control = dart::cell::ALL - dart::cell::HEADER - dart::cell::DATA;
             vec![Value::exact(dart::cell::ALL.into(), 53.0), Value::exact(control.into(), 16.0)]
+        }),
+        Check::new("DE-2-msgs", "A fetch of the tail, its answer and the record; or one.", |_| {
+            let (mut pure, mut hybrid) = (Destination::new(1), Destination::new(1));
+            let done = pure.reserve().and_then(|at| pure.write(at)).and_then(|()| hybrid.append());
+            vec![
+                Value::exact(pure.messages().into(), 3.0),
+                Value::exact(hybrid.messages().into(), 1.0),
+                Value::holds(done.is_ok() && pure.places() == hybrid.places()),
+            ]
         }),
     ]
 }

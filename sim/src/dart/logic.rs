@@ -1,33 +1,6 @@
-//! DART: the interface of the hybrid deposit model.
-//!
-//! Source: Osborne, "A Hybrid Deposit Model for Low Overhead Communication in High Speed LANs".
-//! The instructions are those of `ayre_proto::deposit`.
+//! The operation logic: cycles of each instruction (section 6.6).
 use crate::time::Time;
 use ayre_proto::deposit::primitive::{AddressMode, OpCode, Operand, RegisterOp, Test};
-
-/// A cell of ATM by its parts, in bytes (section 4).
-pub mod cell {
-    /// Header of ATM.
-    pub const HEADER: u32 = 5;
-    /// Opcode or instruction pointer, operand, register indices and mask.
-    pub const CONTROL: u32 = 12;
-    /// Check over the control bytes, so that decoding begins before the data has come.
-    pub const CHECK: u32 = 1;
-    /// Reserved, so that the data is a multiple of 16 bytes.
-    pub const RESERVED: u32 = 1;
-    /// CRC over the data.
-    pub const CRC: u32 = 2;
-    /// Data.
-    pub const DATA: u32 = 32;
-    /// All of it.
-    pub const ALL: u32 = HEADER + CONTROL + CHECK + RESERVED + CRC + DATA;
-}
-
-/// The seconds in which data and CRC arrive at this rate. The operation logic works meanwhile
-/// (section 6.6).
-pub fn data_time(bits_per_second: f64) -> f64 {
-    f64::from(8 * (cell::DATA + cell::CRC)) / bits_per_second
-}
 
 /// The period of the operation logic that needs `cycles` in this time.
 pub fn period(time: Time, cycles: u64) -> Time {

@@ -15,6 +15,7 @@ const KNOWN: &[&str] = &[
     "FO-F6-80",
     "FO-F8-v3",
     "FO-F9-prop",
+    "DE-5-first",
     "GR-F5.4",
     "GR-F5.5-nhalf",
     "GR-F5.8",

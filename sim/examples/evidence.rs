@@ -1,7 +1,7 @@
 //! Prints the published numbers of the sources beside ours, as a page of Markdown.
 //!
 //! `cargo run --release -p ayre-sim --example evidence [packets]`
-use ayre_sim::evidence::{Check, Row, Value, checks, rows};
+use ayre_sim::evidence::{Check, Row, UNCHECKED, Value, checks, rows};
 use std::collections::HashMap;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,13 +24,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let judged = rows.iter().filter(|row| row.role.is_judged()).count();
     println!("\nOf {judged} rows that can be judged, {agree} agree and {differ} do not.");
-    println!("The other {} are not modelled yet.", judged - agree - differ);
+    println!("The other {} have no check:\n", judged - agree - differ);
+    println!("| row | quantity | published | reason |\n|---|---|---|---|");
+    for row in &rows {
+        if let Some((_, reason)) = UNCHECKED.iter().find(|(id, _)| *id == row.id) {
+            println!("| {} | {} | {} | {reason} |", row.id, row.quantity, row.value);
+        }
+    }
     Ok(())
 }
 
 const INTRODUCTION: &str = "The numbers that the sources published, and those of the simulator. \
 `make evidence` writes this page. The table of targets is in `sim/evidence/targets.md`; a row \
-never takes its own value as an input. An interval is that of 95 % confidence over five seeds.\n";
+never takes its own value as an input. An interval is that of 95 % confidence over five seeds.\n\n\
+Sources leave gaps. A number that a model needs and its source does not give stands in the model, \
+called *reconstructed*, with the reason for its value. Those who chose it knew the published \
+numbers. So trust a number of several rows that follows from one choice more than a single row, \
+and read the notes.\n";
 
 fn line(row: &Row, check: &Check, values: &[Value]) -> String {
     let good = values.iter().all(Value::is_good);

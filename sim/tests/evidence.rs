@@ -1,5 +1,5 @@
 //! The published numbers of the sources: every row that has a check is judged.
-use ayre_sim::evidence::{checks, rows};
+use ayre_sim::evidence::{UNCHECKED, checks, rows};
 use std::collections::HashSet;
 
 /// Rows that do not agree, each with a reason in its check.
@@ -45,6 +45,19 @@ fn every_check_is_a_judged_row_of_the_table() {
         assert!(row.role.is_judged(), "{} cannot prove anything", check.id);
         assert!(seen.insert(check.id), "{} is checked twice", check.id);
     }
+}
+
+#[test]
+fn a_judged_row_has_a_check_or_a_reason_for_having_none() {
+    let checks = checks();
+    let has_check = |id: &str| checks.iter().any(|check| check.id == id);
+    let has_reason = |id: &str| UNCHECKED.iter().any(|(other, _)| *other == id);
+    let judged: Vec<_> = rows().into_iter().filter(|row| row.role.is_judged()).collect();
+    for row in &judged {
+        assert!(has_check(row.id) != has_reason(row.id), "{}", row.id);
+    }
+    let is_row = |id: &str| judged.iter().any(|row| row.id == id);
+    assert!(UNCHECKED.iter().all(|(id, _)| is_row(id)), "each reason belongs to a row");
 }
 
 #[test]

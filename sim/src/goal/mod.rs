@@ -35,6 +35,7 @@ mod matching;
 mod packets;
 mod pattern;
 mod read;
+mod recording;
 mod schedule;
 mod trail;
 
@@ -44,6 +45,7 @@ pub use machine::run;
 pub use packets::{Packets, run_over};
 pub use pattern::{Pattern, PatternError};
 pub use read::ReadError;
+pub use recording::{RecordingError, Recordings};
 pub use schedule::{Kind, Operation, Schedule, ScheduleError};
 use thiserror::Error;
 pub use trail::{Step, StepKind};

@@ -4,6 +4,11 @@
 //! their own for forked children. Values that a thread of the library uses while the program is
 //! outside, and large arrays made without the stack.
 
+use crate::sys::longest_file::Limited;
+use rustix::fs::{Mode, OFlags};
+use std::io::{self, Write};
+use std::path::Path;
+
 /// Resets the locks and the process-wide state in forked children. Opening a port or an endpoint
 /// does this, too.
 // spec: LIFE-35
@@ -11,6 +16,20 @@ pub fn watch_forks() {
     fork::count();
     crate::mem::watch_forks();
     crate::endpoint::watch_forks();
+}
+
+/// Makes a file that this process writes. In the pattern of its name, `{rank}` stands for the
+/// rank that the launcher has given, or else for the process number. Only the owner may read it.
+/// No write raises a signal.
+///
+/// # Errors
+/// The name with the system's reason, also if the file exists.
+pub fn file_of_rank(pattern: &Path) -> Result<impl Write + Send + 'static, String> {
+    let path = crate::settings::capture_of(pattern, None);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let file = descriptor::open(&path, flags, Mode::RUSR | Mode::WUSR);
+    let told = |error| format!("{}: {}", path.display(), io::Error::from(error));
+    file.map(Limited).map_err(told)
 }
 
 pub use crate::mem::biased::Biased;

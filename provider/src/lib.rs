@@ -12,6 +12,7 @@
 //! | `error/` | what has gone wrong, as a number and in words |
 //! | `info/` | what there is and what is wanted of it: the offer, hints, addresses, parameters |
 //! | `object/` | what all objects have in common: the registry of open ones, and waiting |
+//! | `record.rs` | a recording of what a program posts, for the simulator |
 //! | `progress/` | what moves data when it is given time, and the domain's own thread |
 //! | `queue/` | where programs hear of what has happened: queues, counters, sets of them |
 //! | `domain/` | fabrics and domains; address vectors and registered memory |
@@ -29,6 +30,7 @@ mod info;
 mod object;
 mod progress;
 mod queue;
+mod record;
 mod sys;
 
 pub use calls::provider::fi_prov_ini;

@@ -52,6 +52,7 @@ const ROWS: &[Row] = &[
         "DIRECTORY/{rank}.pcap",
         ("/nowhere/{rank}", "the capture (AYRE_CAPTURE)"),
     ),
+    row("FI_AYRE_RECORD", "DIRECTORY", ("/nowhere", "/nowhere/")),
     row("FI_AYRE_MEMORY", "1M", ("1", "1 bytes are too few; it may be bytes")),
     row("FI_AYRE_CQ_SIZE", "77", ("0", "it may be a number of completions from 1 to 2^24")),
     row("FI_AYRE_PLAIN", "1", ("maybe", "it may be `1` or `0`")),
@@ -107,6 +108,10 @@ fn is_obeyed(name_of: &str) -> bool {
         "FI_AYRE_CAPTURE" => {
             let capture = format!("{}.pcap", std::process::id());
             PathBuf::from(std::env::var_os("DIRECTORY").unwrap()).join(capture).exists()
+        }
+        "FI_AYRE_RECORD" => {
+            let recording = format!("{}.record", std::process::id());
+            PathBuf::from(std::env::var_os("DIRECTORY").unwrap()).join(recording).exists()
         }
         // Half of the memory, and 512 bytes for each: one more is no matter of waiting.
         "FI_AYRE_MEMORY" => {

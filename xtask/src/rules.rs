@@ -255,6 +255,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         uses: &["ayre", "ayre-proto", "ayre-sim"],
         tests_use: &["ayre-conformance"],
     },
+    Layer { folder: "provider/", uses: &["ayre"], tests_use: &["ayre-sim"] },
     Layer { folder: "", uses: &["ayre", "ayre-proto"], tests_use: &["ayre-conformance"] },
 ];
 
@@ -314,7 +315,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "abi",
             "sys",
             "error",
-            "info object",
+            "info object record",
             "progress",
             "queue",
             "domain",

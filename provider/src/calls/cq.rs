@@ -55,6 +55,11 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     unsafe extern "C" fn read(cq: *mut FidCq, place: *mut c_void, count: usize) -> isize {
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
+        if L::IS_RECORDED {
+            // SAFETY: there is room, and `at` is less than `count`.
+            let sink = |at: usize, it: &QueuedCompletion| unsafe { Self::put(place, at, it) };
+            return counted(room(place, count).and_then(|count| cq.read(count, sink)));
+        }
         if cq.finds_nothing() {
             return counted(room(place, count).and(Err(Code::AGAIN)));
         }

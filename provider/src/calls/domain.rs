@@ -70,7 +70,10 @@ unsafe extern "C" fn open_cq<L: Policy>(
         let head = FidCq { fid: fid::fid(CLASS_CQ, context), ops };
         let (is_managed, api) = (domain.is_managed(), domain.choices.api);
         let terms = Terms { size: wanted.size, is_managed, api };
-        let object = Object::new(head, Cq::<L>::new(domain, terms, wait));
+        let recorder = domain.recorder.clone();
+        let mut cq = Cq::<L>::new(domain, terms, wait);
+        cq.recorder = recorder;
+        let object = Object::new(head, cq);
         Attachment::join(object.attachment(), &object);
         // SAFETY: not null, and the caller's promise. What was left to us is told.
         unsafe {

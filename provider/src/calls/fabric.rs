@@ -6,11 +6,13 @@ use crate::calls::{eq, fid, sets, tree};
 use crate::domain::{Choices, Domain, Fabric};
 use crate::error::{Code, Outcome, status};
 use crate::info::offer::Offer;
+use crate::info::parameters::record;
 use crate::object::registry;
 use crate::object::wait::try_wait;
 use crate::queue::eq::Eq;
 use crate::queue::wait_set::{Attachment, WaitSet};
-use crate::sys::cell::{Policy, Serial, Shared};
+use crate::record::Recorder;
+use crate::sys::cell::{Policy, Recorded, Serial, Shared};
 use crate::sys::object::Object;
 use crate::sys::{copy, core};
 use std::ffi::{c_int, c_void};
@@ -52,10 +54,14 @@ unsafe extern "C" fn open_domain(
             Code::INVALID
         })?;
         let choices = Choices::of(&answer.domain, fabric.api);
-        let handle = if choices.is_serial() {
-            add::<Serial>(fabric, choices, context)
+        let recorder = record().map(|folder| Arc::new(Recorder::new(folder)));
+        let domain = (choices, recorder);
+        let handle = if domain.1.is_some() {
+            add::<Recorded>(fabric, domain, context)
+        } else if choices.is_serial() {
+            add::<Serial>(fabric, domain, context)
         } else {
-            add::<Shared>(fabric, choices, context)
+            add::<Shared>(fabric, domain, context)
         };
         // SAFETY: not null, and the caller's promise.
         unsafe { copy::put(place, handle) };
@@ -66,7 +72,7 @@ unsafe extern "C" fn open_domain(
 
 fn add<L: Policy>(
     fabric: Arc<FabricObject>,
-    choices: Choices,
+    (choices, recorder): (Choices, Option<Arc<Recorder>>),
     context: *mut c_void,
 ) -> *mut FidDomain {
     let head = FidDomain {
@@ -74,7 +80,9 @@ fn add<L: Policy>(
         ops: Calls::<L>::DOMAIN,
         mr: Calls::<L>::MEMORY,
     };
-    registry::add(Object::new(head, Domain::<L>::new(fabric.kind, choices, fabric)))
+    let mut domain = Domain::<L>::new(fabric.kind, choices, fabric);
+    domain.recorder = recorder;
+    registry::add(Object::new(head, domain))
 }
 
 /// # Safety

@@ -12,6 +12,7 @@ use crate::object::registry::{self, Body, Entity};
 use crate::progress::mover::Mover;
 use crate::progress::source::Source;
 use crate::queue::eq::Eq;
+use crate::record::Recorder;
 use crate::sys::cell::Policy;
 use crate::sys::core;
 use crate::sys::object::Object;
@@ -73,6 +74,8 @@ pub(crate) struct Domain<L: Policy> {
     /// Serves peers while the program does not call.
     mover: Mover,
     offers: Mutex<Offers>,
+    /// Of the policy that records.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     fabric: Arc<dyn Entity>,
 }
 
@@ -94,6 +97,7 @@ impl<L: Policy> Domain<L> {
             eq: Mutex::default(),
             mover: Mover::default(),
             offers: Mutex::default(),
+            recorder: None,
             fabric,
         }
     }
@@ -147,6 +151,12 @@ impl<L: Policy> Domain<L> {
         }
     }
 
+    fn finish_recording(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.finish();
+        }
+    }
+
     fn offers(&self) -> MutexGuard<'_, Offers> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,11 +202,13 @@ impl<L: Policy> Body for Domain<L> {
 
     fn close(&self) -> Outcome {
         self.mover.stop();
+        self.finish_recording();
         Ok(())
     }
 
     fn abandon(&self) {
         self.mover.try_stop();
+        self.finish_recording();
     }
 }
 

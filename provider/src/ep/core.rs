@@ -18,6 +18,7 @@ use crate::info::address::Address;
 use crate::progress::source::{Source, Tended, Visitor};
 use crate::queue::cntr::Cntr;
 use crate::queue::cq::Cq;
+use crate::record::{Posted, Recorder};
 use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
 use ayre::endpoint::RemoteId;
@@ -74,6 +75,8 @@ pub(crate) struct Core<L: Policy> {
     /// The domain's thread, once it is to come.
     visitor: OnceLock<Visitor>,
     pub(crate) address: Address,
+    /// Of the policy that records.
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl<L: Policy> Core<L> {
@@ -91,7 +94,7 @@ impl<L: Policy> Core<L> {
         let (latest, names) = (endpoint.latest_failure(), endpoint.remote_names());
         let state = L::Visited::new(State {
             endpoint,
-            peers: Peers::new(names),
+            peers: Peers::new(names, domain.recorder.clone()),
             latest,
             unanswered: Unanswered::default(),
             tx: Side::new(wishes.tx_flags, [SEND, READ, WRITE]),
@@ -104,7 +107,13 @@ impl<L: Policy> Core<L> {
             counting,
             presence: Presence::new(&bell),
         });
-        Ok(Arc::new(Self { state, bell, visitor: OnceLock::new(), address }))
+        Ok(Arc::new(Self {
+            state,
+            bell,
+            visitor: OnceLock::new(),
+            address,
+            recorder: domain.recorder.clone(),
+        }))
     }
 
     pub(super) fn bind_cq(&self, cq: &Arc<Object<FidCq, Cq<L>>>, flags: u64) -> Outcome {
@@ -181,6 +190,23 @@ impl<L: Policy> Core<L> {
     /// Whether peers may work on memory by this endpoint.
     pub(super) fn is_open_to_work(&self) -> bool {
         self.state.with(|state| state.caps & (REMOTE_READ | REMOTE_WRITE) != 0)
+    }
+
+    /// Makes a call that posts something; `posted` describes it for a recording.
+    #[inline(always)]
+    pub(super) fn posting<T>(
+        &self,
+        what: T,
+        posted: impl FnOnce(&T, &State<L>) -> Option<Posted>,
+        call: impl FnOnce(T) -> Outcome,
+    ) -> Outcome {
+        match &self.recorder {
+            Some(recorder) if L::IS_RECORDED => {
+                let posted = self.state.with(|state| posted(&what, state));
+                recorder.post(posted.as_ref(), || call(what))
+            }
+            _ => call(what),
+        }
     }
 
     /// Operations under way.

@@ -6,6 +6,7 @@ use super::side::{Reported, Way};
 use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
 use crate::error::{Code, Outcome};
 use crate::queue::cq::QueuedCompletion;
+use crate::record::Posted;
 use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::raw::{OutgoingMessage, Sent, Spans};
 
@@ -31,13 +32,31 @@ impl<L: Policy> Core<L> {
     /// the peer has gone; and those of a peer that cannot be found.
     #[inline(always)]
     pub(crate) fn send(&self, message: Message, reported: Reported) -> Outcome {
-        self.state.with(
+        self.posting(
+            message,
+            |message, state| Some(posted(message, state.tx.flags(reported))),
             #[inline(always)]
-            |state| {
-                state.fence(message.to, reported)?;
-                state.send(message, reported)
+            |message| {
+                self.state.with(
+                    #[inline(always)]
+                    |state| {
+                        state.fence(message.to, reported)?;
+                        state.send(message, reported)
+                    },
+                )
             },
         )
+    }
+}
+
+/// A message, for a recording.
+fn posted(message: &Message, flags: u64) -> Posted {
+    Posted {
+        kind: if message.tag.is_some() { "tsend" } else { "send" },
+        to: message.to,
+        tag: message.tag.unwrap_or(0),
+        bytes: message.bytes.len(),
+        context: (flags & COMPLETION != 0).then_some(message.context),
     }
 }
 

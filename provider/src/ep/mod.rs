@@ -86,6 +86,9 @@ impl<L: Policy> Ep<L> {
         let options = endpoint_options()?.spin(Spin::SHARED);
         let endpoint = ayre::endpoint::raw::RawEndpoint::open_with(&options);
         let endpoint = endpoint.map_err(|error| trouble::of_setup("fi_endpoint", &error))?;
+        if let Some(recorder) = &domain.recorder {
+            recorder.opened(endpoint.address().name())?;
+        }
         let named = match wishes.source {
             None => None,
             Some(Address::At(place)) => Named::claim(&place, &endpoint.address())?,

@@ -2,16 +2,17 @@
 
 use crate::abi::ADDR_NOTAVAIL;
 use crate::info::address::Address;
+use crate::record::Recorder;
 use ayre::endpoint::{REMOTES_MAX, RemoteId, raw::RemoteNames};
 use ayre::guest::heap;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The name that tells an endpoint from all others.
 type Name = [u64; 2];
 
 /// Both ways, by index. The engine's number of a peer that has gone may become stale; the
 /// program's stays, and the peer is found anew by its name.
-#[derive(Debug)]
 pub(super) struct Peers {
     /// By the program's numbers: what the engine knew when it was asked last.
     remotes: Vec<Option<RemoteId>>,
@@ -21,16 +22,18 @@ pub(super) struct Peers {
     /// By name, the program's numbers of a peer; the first one is told.
     named: HashMap<Name, Vec<u64>>,
     names: RemoteNames,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Peers {
-    pub(super) fn new(names: RemoteNames) -> Self {
+    pub(super) fn new(names: RemoteNames, recorder: Option<Arc<Recorder>>) -> Self {
         Self {
             remotes: Vec::new(),
             addresses: Vec::new(),
             numbers: heap::array(|_| (None, ADDR_NOTAVAIL)),
             named: HashMap::new(),
             names,
+            recorder,
         }
     }
 
@@ -75,6 +78,9 @@ impl Peers {
     }
 
     fn name(&mut self, number: u64, name: Name) {
+        if let Some(recorder) = &self.recorder {
+            recorder.named(number, name);
+        }
         let numbers = self.named.entry(name).or_default();
         if !numbers.contains(&number) {
             numbers.push(number);

@@ -9,6 +9,7 @@ use crate::abi::{
 };
 use crate::error::{Code, Outcome};
 use crate::queue::cq::QueuedCompletion;
+use crate::record::Posted;
 use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::{
     RemoteId,
@@ -37,9 +38,16 @@ impl<L: Policy> Core<L> {
     /// enabled; those of a peer that cannot be found.
     #[inline(always)]
     pub(crate) fn receive(&self, wanted: Wanted, reported: Reported) -> Outcome {
-        self.state.with(
+        self.posting(
+            wanted,
+            |wanted, state| Some(posted(wanted, state.rx.flags(reported))),
             #[inline(always)]
-            |state| state.receive(wanted, reported),
+            |wanted| {
+                self.state.with(
+                    #[inline(always)]
+                    |state| state.receive(wanted, reported),
+                )
+            },
         )
     }
 
@@ -48,9 +56,19 @@ impl<L: Policy> Core<L> {
     /// # Errors
     /// `ENOMSG` where nothing was set aside for this context; those of [`Core::receive`].
     pub(crate) fn search(&self, wanted: Wanted, flags: u64) -> Outcome {
-        self.state.with(|state| {
-            if flags & PEEK != 0 { state.peek(&wanted, flags) } else { state.take(wanted, flags) }
-        })
+        self.posting(
+            wanted,
+            |wanted, state| {
+                let takes = flags & (PEEK | DISCARD) == 0;
+                takes.then(|| posted(wanted, state.rx.flags(Reported::By(flags))))
+            },
+            |wanted| {
+                self.state.with(|state| match flags & PEEK {
+                    0 => state.take(wanted, flags),
+                    _ => state.peek(&wanted, flags),
+                })
+            },
+        )
     }
 
     /// Takes a receive back; its end is told.
@@ -61,6 +79,21 @@ impl<L: Policy> Core<L> {
         // The lower half of what the engine keeps for us: see `op.rs`.
         let is_taken = self.state.with(|state| state.cancel(context as u64));
         if is_taken { Ok(()) } else { Err(Code(errno::ENOENT)) }
+    }
+}
+
+/// A receive, for a recording.
+fn posted(wanted: &Wanted, flags: u64) -> Posted {
+    Posted {
+        kind: match wanted.tag {
+            Some(_) => "trecv",
+            None if flags & MULTI_RECV != 0 => "mrecv",
+            None => "recv",
+        },
+        to: ADDR_NOTAVAIL,
+        tag: 0,
+        bytes: wanted.into.len(),
+        context: (flags & COMPLETION != 0).then_some(wanted.context),
     }
 }
 

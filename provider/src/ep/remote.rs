@@ -3,9 +3,10 @@
 use super::core::{Core, State};
 use super::op::{Kind, Op};
 use super::side::{Note, Reported};
-use crate::abi::{COMPLETION, INJECT};
+use crate::abi::{COMPLETION, INJECT, READ};
 use crate::error::{Code, Outcome};
 use crate::info::offer::INJECT_MAX;
+use crate::record::Posted;
 use crate::sys::cell::{Guard, Policy};
 use ayre::PostError;
 use ayre::endpoint::RemoteId;
@@ -49,8 +50,7 @@ impl<L: Policy> Core<L> {
         data: Option<u64>,
         note: Note,
     ) -> Outcome {
-        self.state.with(|state| {
-            state.fence(target.to, note.reported)?;
+        self.posting_to(Kind::WRITE, (target.to, bytes.len()), note, |state| {
             let inject = match note.reported {
                 Reported::Never => true,
                 reported => state.tx.flags(reported) & INJECT != 0,
@@ -71,8 +71,7 @@ impl<L: Policy> Core<L> {
     /// # Errors
     /// Those of [`Core::send`].
     pub(crate) fn read(&self, target: Target, into: Spans, note: Note) -> Outcome {
-        self.state.with(|state| {
-            state.fence(target.to, note.reported)?;
+        self.posting_to(Kind::READ, (target.to, into.len()), note, |state| {
             state.post(target.to, Kind::READ, note, |endpoint, remote, context| {
                 endpoint.read(target.at(remote), into, context)
             })
@@ -86,14 +85,47 @@ impl<L: Policy> Core<L> {
     pub(crate) fn update(&self, target: Target, change: Change, note: Note) -> Outcome {
         let Change { op, number, operand, compare, result } = change;
         let kind = if result.is_some() { Kind::FETCH } else { Kind::UPDATE };
-        self.state.with(|state| {
-            state.fence(target.to, note.reported)?;
+        self.posting_to(kind, (target.to, operand.len()), note, |state| {
             state.post(target.to, kind, note, |endpoint, remote, context| {
                 let data = None;
                 let update = RmaUpdate { op, number, operand, compare, result, data, context };
                 endpoint.update(target.at(remote), &update)
             })
         })
+    }
+}
+
+impl<L: Policy> Core<L> {
+    /// Makes a call that works on memory of a peer.
+    #[inline(always)]
+    fn posting_to(
+        &self,
+        kind: Kind,
+        (to, bytes): (u64, usize),
+        Note { context, reported }: Note,
+        call: impl FnOnce(&mut State<L>) -> Outcome,
+    ) -> Outcome {
+        let posted = |state: &State<L>| Posted {
+            kind: if kind.flags() & READ != 0 { "read" } else { "write" },
+            to,
+            tag: 0,
+            bytes,
+            context: (state.tx.flags(reported) & COMPLETION != 0).then_some(context),
+        };
+        self.posting(
+            call,
+            |_, state| Some(posted(state)),
+            #[inline(always)]
+            |call| {
+                self.state.with(
+                    #[inline(always)]
+                    |state| {
+                        state.fence(to, reported)?;
+                        call(state)
+                    },
+                )
+            },
+        )
     }
 }
 

@@ -17,11 +17,12 @@ const ETHERNET: &CStr = c"ethernet";
 const FAULTS: &CStr = c"faults";
 const CAPTURE: &CStr = c"capture";
 const MEMORY: &CStr = c"memory";
+const RECORD: &CStr = c"record";
 const SILENCE: &CStr = c"silence";
 const DEAD_AFTER: &CStr = c"dead_after";
 
 /// The parameters.
-const PARAMETERS: [(&CStr, &CStr); 12] = [
+const PARAMETERS: [(&CStr, &CStr); 13] = [
     (
         CQ_SIZE_NAME,
         c"Completions of a completion queue whose program does not say how many (1024)",
@@ -67,6 +68,11 @@ const PARAMETERS: [(&CStr, &CStr); 12] = [
           (what the machine and the control groups allow, divided by the endpoints of the host)",
     ),
     (
+        RECORD,
+        c"Folder into which each rank writes what it posts, for ayre sim merge, which makes a \
+          schedule of it for the simulator (nothing)",
+    ),
+    (
         SILENCE,
         c"Seconds without a sign of life after which another host's process is not heard: what \
           goes to it waits (3)",
@@ -92,6 +98,11 @@ pub(crate) fn cq_size() -> Outcome<usize> {
     let chosen = chosen(CQ_SIZE_NAME, "a number of completions from 1 to 2^24", completions);
     let chosen = chosen.map_err(|error| trouble::of_setup("fi_cq_open", &error))?;
     Ok(chosen.unwrap_or(CQ_SIZE))
+}
+
+/// The folder of recordings, if calls are to be recorded.
+pub(crate) fn record() -> Option<String> {
+    core::text_parameter(RECORD)
 }
 
 fn completions(text: &str) -> Option<usize> {

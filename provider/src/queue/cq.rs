@@ -6,6 +6,7 @@ use crate::object::registry::{Body, Entity};
 use crate::object::wait::{Wait, Waitable, block, deadline};
 use crate::progress::source::Sources;
 use crate::queue::wait_set::Attachment;
+use crate::record::{Ended, Recorder};
 use crate::sys::cell::{Guard, Policy};
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -239,13 +240,15 @@ pub(crate) struct Cq<L: Policy> {
     pub(crate) sources: Sources<L>,
     wait: Option<Attachment>,
     pub(crate) terms: Terms,
+    /// Of the policy that records.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     _domain: Arc<dyn Entity>,
 }
 
 impl<L: Policy> Cq<L> {
     pub(crate) fn new(domain: Arc<dyn Entity>, terms: Terms, wait: Option<Attachment>) -> Self {
         let queue = L::Cell::new(Queue::new(terms.size, terms.is_managed));
-        Self { queue, sources: Sources::new(), wait, terms, _domain: domain }
+        Self { queue, sources: Sources::new(), wait, terms, recorder: None, _domain: domain }
     }
 
     /// An operation has ended well. Whether the queue is full.
@@ -297,10 +300,21 @@ impl<L: Policy> Cq<L> {
         count: usize,
         sink: impl FnMut(usize, &QueuedCompletion),
     ) -> Outcome<usize> {
+        match &self.recorder {
+            Some(recorder) if L::IS_RECORDED => {
+                recorder.read(|ends| self.read_now(count, noting(ends, sink)))
+            }
+            _ => self.read_now(count, sink),
+        }
+    }
+
+    #[inline]
+    fn read_now(&self, count: usize, sink: impl FnMut(usize, &QueuedCompletion)) -> Outcome<usize> {
         if self.finds_nothing() { Err(Code::AGAIN) } else { self.take(count, sink) }
     }
 
-    /// The beginning of [`Cq::read`]: whether there is nothing to take, and progress finds nothing.
+    /// The beginning of [`Cq::read`] without a recorder: whether there is nothing to take, and
+    /// progress finds nothing.
     #[inline(always)]
     pub(crate) fn finds_nothing(&self) -> bool {
         self.queue.with(|queue| queue.is_empty()) && !self.sources.progress()
@@ -345,6 +359,18 @@ impl<L: Policy> Cq<L> {
     /// # Errors
     /// `EAGAIN` without any.
     pub(crate) fn read_failure<R>(&self, sink: impl FnOnce(&Failure) -> R) -> Outcome<R> {
+        match &self.recorder {
+            Some(recorder) if L::IS_RECORDED => recorder.read(|ends| {
+                self.read_failure_now(|failure| {
+                    ends.push(Ended { err: failure.err, ..Ended::from(&failure.completion) });
+                    sink(failure)
+                })
+            }),
+            _ => self.read_failure_now(sink),
+        }
+    }
+
+    fn read_failure_now<R>(&self, sink: impl FnOnce(&Failure) -> R) -> Outcome<R> {
         self.queue.with(|queue| {
             let failure = match queue.failures.pop_front() {
                 Some(failure) => failure,
@@ -366,10 +392,23 @@ impl<L: Policy> Cq<L> {
         &self,
         count: usize,
         milliseconds: c_int,
+        sink: impl FnMut(usize, &QueuedCompletion),
+    ) -> Outcome<usize> {
+        match &self.recorder {
+            Some(recorder) if L::IS_RECORDED => recorder
+                .read(|ends| self.read_blocking_now(count, milliseconds, noting(ends, sink))),
+            _ => self.read_blocking_now(count, milliseconds, sink),
+        }
+    }
+
+    fn read_blocking_now(
+        &self,
+        count: usize,
+        milliseconds: c_int,
         mut sink: impl FnMut(usize, &QueuedCompletion),
     ) -> Outcome<usize> {
         let wait = self.wait.as_ref().and_then(Attachment::own).ok_or(Code::INVALID)?;
-        let attempt = || match self.read(count, &mut sink) {
+        let attempt = || match self.read_now(count, &mut sink) {
             Err(Code::AGAIN) => {
                 let is_signalled = self.queue.with(|queue| std::mem::take(&mut queue.is_signalled));
                 is_signalled.then_some(Err(Code::AGAIN))
@@ -399,6 +438,24 @@ impl<L: Policy> Cq<L> {
 
     pub(crate) fn attachment(&self) -> Option<&Attachment> {
         self.wait.as_ref()
+    }
+}
+
+/// A sink that also notes which ends the program reads.
+fn noting(
+    ends: &mut Vec<Ended>,
+    mut sink: impl FnMut(usize, &QueuedCompletion),
+) -> impl FnMut(usize, &QueuedCompletion) {
+    move |at, completion| {
+        ends.push(completion.into());
+        sink(at, completion);
+    }
+}
+
+impl From<&QueuedCompletion> for Ended {
+    fn from(completion: &QueuedCompletion) -> Self {
+        let QueuedCompletion { context, flags, len, tag, source, .. } = *completion;
+        Self { context, flags, source, tag, bytes: len, err: 0 }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Cells for the state of objects: with a lock, or, where the program has promised to keep its
 //! threads apart, without.
 //!
-//! The two are chosen once, when a domain is opened, and make two sets of function tables: the
-//! calls themselves do not ask.
+//! The policy is chosen once, when a domain is opened. Each policy makes a set of function tables:
+//! the calls themselves do not ask.
 
 use ayre::guest::Biased;
 use std::cell::UnsafeCell;
@@ -21,6 +21,9 @@ pub(crate) trait Policy: Send + Sync + 'static {
 
     /// The domain's own thread may use other cells while it uses a visited one.
     const IS_SHARED: bool;
+
+    /// The calls on the objects are recorded.
+    const IS_RECORDED: bool = false;
 }
 
 /// State that one thread uses at a time.
@@ -48,6 +51,10 @@ pub(crate) enum Shared {}
 #[derive(Debug)]
 pub(crate) enum Serial {}
 
+/// As [`Shared`], and all calls are recorded.
+#[derive(Debug)]
+pub(crate) enum Recorded {}
+
 impl Policy for Shared {
     type Cell<T: Send + 'static> = Mutex<T>;
     type Visited<T: Send + 'static> = Mutex<T>;
@@ -58,6 +65,13 @@ impl Policy for Serial {
     type Cell<T: Send + 'static> = SerialCell<T>;
     type Visited<T: Send + 'static> = Biased<T>;
     const IS_SHARED: bool = false;
+}
+
+impl Policy for Recorded {
+    type Cell<T: Send + 'static> = Mutex<T>;
+    type Visited<T: Send + 'static> = Mutex<T>;
+    const IS_SHARED: bool = true;
+    const IS_RECORDED: bool = true;
 }
 
 impl<T: Send + 'static> Guard<T> for Mutex<T> {

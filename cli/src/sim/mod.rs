@@ -1,6 +1,7 @@
 //! `ayre sim`: networks in simulated time, as a file or the default values describe them.
 
 mod list;
+mod merge;
 mod outputs;
 mod page;
 mod run;
@@ -31,6 +32,8 @@ enum Command {
     /// Print results again that were kept by --json
     #[command(after_help = STATUS)]
     Report(run::Report),
+    /// Make a schedule (GOAL) of the recordings of an MPI program that ran with FI_AYRE_RECORD
+    Merge(merge::Args),
 }
 
 const STATUS: &str = "A scenario is a TOML file of parameters (ayre sim list), such as \
@@ -46,5 +49,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Run(args) => args.run(),
         Command::Sweep(args) => args.run(),
         Command::Report(args) => args.run(),
+        Command::Merge(args) => merge::run(args),
     }
 }

@@ -111,7 +111,7 @@ impl<'a> Sweep<'a> {
 
     fn saturation(&self) -> Chart {
         let y = Axis::new("of each node's link, %", Unit::Count);
-        let of = |point: &Point| point.saturation.unwrap_or(exactly(f64::NAN));
+        let of = |point: &Point| point.saturation.unwrap_or_else(|| exactly(f64::NAN));
         let numbers = |point: &Point| share(of(point));
         self.chart("Greatest load that is carried", y, &|point| in_percent(of(point)), &numbers)
     }

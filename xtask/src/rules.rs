@@ -273,7 +273,8 @@ pub(crate) const CRATES: &[CrateRules] = &[
         layers: &[
             "random time",
             "calendar link packet topology",
-            "host machine routing stats work",
+            "machine routing stats work",
+            "host",
             "dart extoll grim network",
             "cluster forth goal report",
             "whtra",

@@ -2,7 +2,8 @@
 //!
 //! A port is the program of a node in a [`Cluster`](ayre_sim::cluster::Cluster): of `proto`'s node,
 //! which has no engine around it. The nodes stand at a torus of routers. Their interfaces have the
-//! times of [`InterfaceTimes::PCIE`], so operations take a microsecond or more.
+//! times of [PCIe](ayre_sim::cluster::InterfaceTimes::PCIE), so operations take a microsecond or
+//! more.
 //!
 //! Time passes while a program looks and finds nothing. A call that waits looks again and again, so
 //! one thread gets on alone. Threads take turns by a lock, in any order. Interfaces act by

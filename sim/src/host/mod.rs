@@ -1,6 +1,7 @@
 //! The host under a network interface: processor, memory, and the way to a device.
 pub mod combine;
 pub mod pci;
+pub mod pcie;
 
 use crate::time::Time;
 

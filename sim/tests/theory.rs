@@ -269,3 +269,41 @@ fn a_packet_alone_takes_the_sum_of_its_parts() {
     let parts = tally.parts();
     assert_eq!(parts.queued + parts.waited + parts.moved, tally.total_delay());
 }
+
+/// Little's law: the mean number of packets on their way is their rate times their mean time.
+#[test]
+fn the_packets_on_their_way_follow_littles_law() {
+    let torus = Parameters {
+        link: LinkTiming { wire: Time(2_000), ..LINK },
+        pipeline: Time(5_000),
+        credit: Time(2_000),
+        readout: Readout::Port,
+        node_queue: NodeQueue::One,
+        policy: Policy::DimensionOrder,
+        ..instant(2)
+    };
+    let cases = [
+        (Topology::star(8).unwrap(), instant(8), 0.8),
+        (Topology::torus(&[4, 4]).unwrap(), torus, 0.3),
+    ];
+    for (topology, parameters, offered) in cases {
+        let work = load(Pattern::Uniform, Sizes::Fixed(BYTES), Arrivals::Poisson, offered);
+        let mut network = Network::new(&topology, parameters, work, 1).unwrap();
+        assert_eq!(network.run(20_000), Outcome::Measured);
+        network.discard();
+        let (mut packets, mut now) = (0.0, network.next_time().unwrap());
+        let begun = now;
+        while network.tally().delivered() < 400_000 {
+            network.step();
+            let next = network.next_time().unwrap();
+            packets += network.backlog() as f64 * (next - now).0 as f64;
+            now = next;
+        }
+        let elapsed = (now - begun).0 as f64;
+        // A packet counts as delivered when its head takes the link to its node.
+        let last = LINK.span(BYTES) + parameters.wire_to_node;
+        let time = network.tally().delay().mean - last.0 as f64;
+        let rate = network.tally().delivered() as f64 / elapsed;
+        close("packets on their way", packets / elapsed, rate * time, 0.005);
+    }
+}

@@ -17,6 +17,8 @@ pub mod atu;
 pub mod frame;
 pub mod issue;
 pub mod layers;
+pub mod lock;
+pub mod mailbox;
 pub mod mpi;
 mod operation;
 mod pair;

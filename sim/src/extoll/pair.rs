@@ -11,6 +11,7 @@
 //! Each unit of RMA is one state machine (section 7.5.6), so it has one command at a time. Data
 //! passes on as it comes: the link begins with the first bytes of a read. A packet ends where its
 //! tail does.
+use super::mailbox::slots;
 use super::{Operation, Parameters, frame, part};
 use crate::machine::{Course, Machine, Step, UnitId};
 use crate::time::Time;
@@ -20,9 +21,8 @@ const CYCLES_PER_WORD: u64 = 2;
 /// Bytes of a word, and of the longest packet of HyperTransport.
 const WORD: u32 = 8;
 const LINE: u32 = 64;
-/// The longest message of VELO, and of a slot behind its status word (section 7.4).
+/// The longest message of VELO (section 7.4).
 const MESSAGE: u32 = 64;
-const SLOT: u32 = 56;
 /// The longest put or get (section 7.5.1).
 const PAGE: u32 = 4096;
 /// Bytes of a notification (section 7.5).
@@ -231,11 +231,6 @@ impl Pair {
         let hold = Time(one.0 * u64::from(slots)) + kernel;
         Step::pipelined(part::SOFTWARE, node.processor, hold, hold - times.store)
     }
-}
-
-/// Slots of a mailbox that a message takes.
-fn slots(bytes: u32) -> u32 {
-    bytes.div_ceil(SLOT)
 }
 
 /// Operations of a stream.

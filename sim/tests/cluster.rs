@@ -279,6 +279,19 @@ fn time_does_not_run_away_from_a_program_that_looks() {
 }
 
 #[test]
+fn nodes_that_have_died_send_nothing_more_although_they_were_about_to() {
+    let (mut cluster, key) = pair(TIMES, 64);
+    assert!(cluster.post(0, PeerId(5), put(key, 0, vec![1; 8], Classes::COMPLETER)).is_ok());
+    until(&mut cluster, |cluster| cluster.notification(5).is_some());
+    // Both have timers: for an acknowledgement, and for one that does not come.
+    cluster.kill(0);
+    cluster.kill(5);
+    let made = cluster.network().made();
+    while cluster.step() {}
+    assert_eq!(cluster.network().made(), made);
+}
+
+#[test]
 fn small_buffers_are_an_error() {
     let topology = Topology::torus(&[4, 4]).expect("a possible torus");
     let made = Cluster::new(&topology, parameters(Policy::DimensionOrder, 256), TIMES);

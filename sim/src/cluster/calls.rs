@@ -40,6 +40,8 @@ impl Cluster {
     /// A node dies: it hears and says nothing more. Its memory can still be read.
     pub fn kill(&mut self, node: u32) {
         self.is_dead[node as usize] = true;
+        // Its timers are forgotten.
+        self.members[node as usize].due = u64::MAX;
     }
 
     /// A node that has died is started anew, with no memory and no connections. Returns the program

@@ -218,7 +218,7 @@ impl Recording {
         let Some(file) = &mut self.file else { return };
         if let Err(why) = write(file) {
             core::warn(LOG_EP_CTRL, format_args!("the recording (FI_AYRE_RECORD) ends: {why}"));
-            // What is left in the buffer would not get there either.
+            // The rest of the buffer would fail, too.
             self.file.take().map(BufWriter::into_parts);
         }
     }

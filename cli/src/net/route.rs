@@ -124,7 +124,7 @@ impl Args {
 
     /// The survey of the routing if each link has one channel.
     fn without_channels(&self, topology: &Topology) -> Result<Survey> {
-        // The same ways, without the care for their channels.
+        // Another policy takes these ways by any channel.
         let policy = match self.policy {
             Policy::DimensionOrder => Policy::PlainDimensionOrder,
             other => other,

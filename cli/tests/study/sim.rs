@@ -41,7 +41,7 @@ fn results_that_were_kept_are_told_as_before() {
     assert_eq!(csv, again);
     assert!(csv.starts_with("load,nodes,verdict,"), "{csv}");
     assert_eq!(csv.lines().count(), 1 + 4);
-    // The same in one thread.
+    // One thread gives equal results.
     let one = ["sweep", &file, "--threads", "1"];
     assert_eq!(said(0, &[&one[..], &SHORT].concat()), text);
 }

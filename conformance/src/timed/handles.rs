@@ -149,7 +149,7 @@ pub(super) struct Producer {
     pub(super) connection: u64,
     /// The queue's number among those that the peer was offered.
     pub(super) number: usize,
-    /// A record that was too long for the buffer of who looked for it.
+    /// A record that was taken from the node, and was too long for the program's buffer.
     pub(super) record: Option<Vec<u8>>,
 }
 

@@ -13,7 +13,7 @@
 //! stages and the links, and the time of one frame is the sum of all. A node may also be connected
 //! with itself. Its records then pass both stages, and no network.
 //!
-//! Nobody computes in this time but interfaces. A program that waits lets time go on with
+//! Interfaces take time, and programs compute in none. A program that waits lets time go on with
 //! [`Cluster::step`].
 mod calls;
 mod frames;

@@ -133,7 +133,7 @@ impl Cluster {
         let now = self.nanos();
         let member = &mut self.members[own as usize];
         let deadline = member.node.deadline();
-        // What is due at once waits for the next step, so that a node is not asked for ever.
+        // A deadline that has passed is due now.
         let due = deadline.max(now);
         if deadline != u64::MAX && due != member.due {
             member.due = due;

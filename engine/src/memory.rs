@@ -16,10 +16,10 @@
 pub use crate::mem::file::Pages;
 pub use crate::port::batch::Batch;
 pub use crate::port::capability::{Fenced, Grant};
-pub use crate::port::lock::{Lock, LockMode, try_epoch_step};
+pub use crate::port::lock::{Lock, try_epoch_step};
 pub use crate::port::ops::Strided;
 pub use crate::port::options::{GetDestination, LocalSlice, PutSource};
 pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
-pub use ayre_proto::lock::EpochStep;
+pub use ayre_proto::lock::{EpochStep, LockMode};
 pub use ayre_proto::notify::{Classes, Operation};
 pub use ayre_proto::units::{Key, Ticket};

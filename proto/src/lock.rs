@@ -20,25 +20,32 @@ const fn fcaa(compare: i64, add: i64) -> Atomic {
     Atomic { width: Width::W64, op: AtomicOp::Fcaa, operand: add as u64, compare: compare as u64 }
 }
 
-/// Takes the lock alone.
-// spec: LOCK-1, LOCK-2
-pub const fn lock_exclusive(n: u32) -> Atomic {
-    fcaa(0, n as i64 + 1)
+/// The mode in which a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Any number of processes may hold it in this mode.
+    Shared,
+    /// One process alone holds it.
+    Exclusive,
 }
 
-/// Gives up the exclusive lock.
-pub const fn unlock_exclusive(n: u32) -> Atomic {
-    fcaa(i64::MAX, -(n as i64 + 1))
-}
+impl LockMode {
+    /// Takes a lock of at most `n` processes in this mode; it declines where others exclude that.
+    // spec: LOCK-1, LOCK-2
+    pub const fn lock(self, n: u32) -> Atomic {
+        match self {
+            Self::Shared => fcaa(n as i64 - 1, 1),
+            Self::Exclusive => fcaa(0, n as i64 + 1),
+        }
+    }
 
-/// Takes the lock among readers.
-pub const fn lock_shared(n: u32) -> Atomic {
-    fcaa(n as i64 - 1, 1)
-}
-
-/// Gives up a shared lock.
-pub const fn unlock_shared() -> Atomic {
-    fcaa(i64::MAX, -1)
+    /// Gives up a lock that is held in this mode.
+    pub const fn unlock(self, n: u32) -> Atomic {
+        match self {
+            Self::Shared => fcaa(i64::MAX, -1),
+            Self::Exclusive => fcaa(i64::MAX, -(n as i64 + 1)),
+        }
+    }
 }
 
 /// Steps of an access epoch between the owner of a window and one origin.

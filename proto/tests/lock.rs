@@ -2,7 +2,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
-use ayre_proto::lock::{EpochStep, lock_exclusive, lock_shared, unlock_exclusive, unlock_shared};
+use ayre_proto::lock::{EpochStep, LockMode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Hold {
@@ -37,11 +37,13 @@ impl State {
         let n = self.holds.len() as u32;
         let of = |process: usize| match self.holds[process] {
             Hold::None => vec![
-                self.after(process, &lock_shared(n), Hold::Shared),
-                self.after(process, &lock_exclusive(n), Hold::Exclusive),
+                self.after(process, &LockMode::Shared.lock(n), Hold::Shared),
+                self.after(process, &LockMode::Exclusive.lock(n), Hold::Exclusive),
             ],
-            Hold::Shared => vec![self.after(process, &unlock_shared(), Hold::None)],
-            Hold::Exclusive => vec![self.after(process, &unlock_exclusive(n), Hold::None)],
+            Hold::Shared => vec![self.after(process, &LockMode::Shared.unlock(n), Hold::None)],
+            Hold::Exclusive => {
+                vec![self.after(process, &LockMode::Exclusive.unlock(n), Hold::None)]
+            }
         };
         (0..self.holds.len()).flat_map(of).flatten().collect()
     }
@@ -98,10 +100,10 @@ fn the_steps_are_those_of_the_table() {
     for n in [1, 2, 100, u32::MAX] {
         let writer = i64::from(n) + 1;
         let table = [
-            (lock_exclusive(n), 0, writer),
-            (lock_shared(n), i64::from(n) - 1, 1),
-            (unlock_exclusive(n), i64::MAX, -writer),
-            (unlock_shared(), i64::MAX, -1),
+            (LockMode::Exclusive.lock(n), 0, writer),
+            (LockMode::Shared.lock(n), i64::from(n) - 1, 1),
+            (LockMode::Exclusive.unlock(n), i64::MAX, -writer),
+            (LockMode::Shared.unlock(n), i64::MAX, -1),
         ];
         for (atomic, compare, add) in table {
             assert_eq!((atomic.op, atomic.width), (AtomicOp::Fcaa, Width::W64));
@@ -117,20 +119,20 @@ fn readers_never_count_up_to_a_writer() {
     for n in 1..=7u32 {
         let mut word = 0;
         for _ in 0..3 * n {
-            word = lock_shared(n).apply(word).unwrap_or(word);
+            word = LockMode::Shared.lock(n).apply(word).unwrap_or(word);
         }
         assert!(word < u64::from(n) + 1);
-        assert_eq!(lock_exclusive(n).apply(word), None);
+        assert_eq!(LockMode::Exclusive.lock(n).apply(word), None);
     }
 }
 
 #[test]
 fn the_largest_number_of_processes_does_not_wrap() {
     let n = u32::MAX;
-    let held = lock_exclusive(n).apply(0);
+    let held = LockMode::Exclusive.lock(n).apply(0);
     assert_eq!(held, Some(u64::from(n) + 1));
-    assert_eq!(held.and_then(|word| lock_shared(n).apply(word)), None);
-    assert_eq!(held.and_then(|word| unlock_exclusive(n).apply(word)), Some(0));
+    assert_eq!(held.and_then(|word| LockMode::Shared.lock(n).apply(word)), None);
+    assert_eq!(held.and_then(|word| LockMode::Exclusive.unlock(n).apply(word)), Some(0));
 }
 
 const STEPS: [EpochStep; 4] =

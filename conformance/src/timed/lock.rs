@@ -4,7 +4,6 @@ use super::program::TimedPort;
 use crate::port::{Lock, Options, Port};
 use ayre::memory::{Atomic, Fetched, LockMode};
 use ayre::{Fault, PostError};
-use ayre_proto::lock;
 
 /// A lock, at one of its users.
 #[derive(Debug)]
@@ -31,11 +30,7 @@ impl Lock<TimedPort> for TimedLock<'_> {
         if self.held.is_some() {
             return Ok(false);
         }
-        let step = match hold {
-            LockMode::Shared => lock::lock_shared(self.processes),
-            LockMode::Exclusive => lock::lock_exclusive(self.processes),
-        };
-        let is_taken = self.step(port, step)?.success;
+        let is_taken = self.step(port, hold.lock(self.processes))?.success;
         self.held = is_taken.then_some(hold);
         Ok(is_taken)
     }
@@ -57,11 +52,7 @@ impl Lock<TimedPort> for TimedLock<'_> {
     fn unlock(&mut self, port: &mut TimedPort) -> Result<(), PostError> {
         let hold = self.held.ok_or(Fault::Malformed)?;
         port.flush(self.word.peer)?;
-        let step = match hold {
-            LockMode::Shared => lock::unlock_shared(),
-            LockMode::Exclusive => lock::unlock_exclusive(self.processes),
-        };
-        self.step(port, step)?;
+        self.step(port, hold.unlock(self.processes))?;
         self.held = None;
         Ok(())
     }

@@ -4,7 +4,7 @@ use crate::error::{Fault, PostError};
 use crate::mem::region::RemoteRegion;
 use crate::port::Port;
 use ayre_proto::alu::{Atomic, Fetched};
-use ayre_proto::lock::{self, EpochStep};
+use ayre_proto::lock::{EpochStep, LockMode};
 
 /// A shared/exclusive lock in eight bytes of a peer's memory, which are 0 at first.
 ///
@@ -18,15 +18,6 @@ pub struct Lock<'a> {
     offset: u64,
     processes: u32,
     held: Option<LockMode>,
-}
-
-/// The mode in which a lock is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockMode {
-    /// Any number of processes may hold it in this mode.
-    Shared,
-    /// One process alone holds it.
-    Exclusive,
 }
 
 impl<'a> Lock<'a> {
@@ -52,11 +43,7 @@ impl<'a> Lock<'a> {
         if self.held.is_some() {
             return Ok(false);
         }
-        let step = match hold {
-            LockMode::Shared => lock::lock_shared(self.processes),
-            LockMode::Exclusive => lock::lock_exclusive(self.processes),
-        };
-        let taken = self.step(port, step)?.success;
+        let taken = self.step(port, hold.lock(self.processes))?.success;
         if taken {
             self.held = Some(hold);
         }
@@ -95,11 +82,7 @@ impl<'a> Lock<'a> {
     pub fn unlock(&mut self, port: &mut Port) -> Result<(), PostError> {
         let hold = self.held.ok_or(Fault::Malformed)?;
         port.flush(self.word.peer())?;
-        let step = match hold {
-            LockMode::Shared => lock::unlock_shared(),
-            LockMode::Exclusive => lock::unlock_exclusive(self.processes),
-        };
-        self.step(port, step)?;
+        self.step(port, hold.unlock(self.processes))?;
         self.held = None;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Vectors of the steps of locks and access epochs.
 use super::names::{ATOMICS, name};
 use super::script::{Fields, Machine, Script};
-use ayre_proto::lock::{EpochStep, lock_exclusive, lock_shared, unlock_exclusive, unlock_shared};
+use ayre_proto::lock::{EpochStep, LockMode};
 
 pub(crate) const HEADER: &str = "\
 Steps of locks and access epochs: which atomic, and what it does (proto/src/lock.rs, spec/10).
@@ -32,10 +32,10 @@ impl Machine for Word {
     fn step(&mut self, step: &str, inputs: &mut Fields<'_>) -> String {
         let (n, word) = (inputs.number(), inputs.number());
         let atomic = match step {
-            "lock-exclusive" => lock_exclusive(n),
-            "lock-shared" => lock_shared(n),
-            "unlock-exclusive" => unlock_exclusive(n),
-            "unlock-shared" => unlock_shared(),
+            "lock-exclusive" => LockMode::Exclusive.lock(n),
+            "lock-shared" => LockMode::Shared.lock(n),
+            "unlock-exclusive" => LockMode::Exclusive.unlock(n),
+            "unlock-shared" => LockMode::Shared.unlock(n),
             _ => super::names::value(&EPOCH, step).atomic(),
         };
         let (new, fetched) = (atomic.apply(word).unwrap_or(word), atomic.fetched(word));

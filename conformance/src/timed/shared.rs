@@ -8,7 +8,7 @@ use ayre_proto::node::PostError;
 use ayre_proto::node::carrier::lanes::{Offer, OfferKind};
 use ayre_proto::node::initiator::{Ended, Refused};
 use ayre_proto::node::peer::Message;
-use ayre_sim::cluster::{Cluster, Event, InterfaceTimes, Program};
+use ayre_sim::cluster::{Cluster, Event, InterfaceTimes, Program, Refusal};
 use ayre_sim::link::LinkTiming;
 use ayre_sim::network::{NodeQueue, Parameters, Readout, Switching};
 use ayre_sim::routing::Policy;
@@ -235,6 +235,8 @@ impl Shared {
                 Event::Ended(peer, ended) => self.port_mut(number).on_ended(peer, &ended),
                 Event::Offered(peer, offer) => self.port_mut(number).offers.push((peer, offer)),
                 Event::Gone(peer, _) => self.on_gone(number, peer),
+                // No case asks a lock unit, or waits for an interrupt.
+                Event::Lock(..) | Event::Interrupt => {}
             }
         }
     }
@@ -273,7 +275,17 @@ impl Shared {
     }
 
     /// The suite's name for the reason of a refusal. `full` is that of a lane without room.
-    pub(super) fn refuse(&mut self, number: u16, error: PostError, full: Busy) -> ayre::PostError {
+    pub(super) fn refuse(
+        &mut self,
+        number: u16,
+        error: impl Into<Refusal>,
+        full: Busy,
+    ) -> ayre::PostError {
+        let error = match error.into() {
+            Refusal::Node(error) => error,
+            Refusal::Message { .. } => return Fault::TooLong.into(),
+            Refusal::Tag(_) | Refusal::Lock { .. } => return Fault::Malformed.into(),
+        };
         let busy = match error {
             PostError::Fault(fault) => return fault.into(),
             PostError::Refused(Refused::TooLong) => return Fault::TooLong.into(),

@@ -1,6 +1,6 @@
 //! Calls of programs. None of them waits: see [`Cluster::step`].
 use super::frames::LINES;
-use super::{Cluster, Event, Local, Member, Program};
+use super::{Cluster, Event, Local, Member, Program, Refusal};
 use crate::time::Time;
 use ayre_proto::fault::Fault;
 use ayre_proto::link::life::{State, Why};
@@ -52,7 +52,7 @@ impl Cluster {
     pub fn restart(&mut self, node: u32) -> Program {
         assert!(self.is_dead[node as usize], "it has died before");
         let incarnation = self.members[node as usize].incarnation + 1;
-        let fresh = Member::new(self.members.len(), incarnation);
+        let fresh = Member::new(self.members.len(), incarnation, &self.profile);
         self.is_dead[node as usize] = false;
         mem::replace(&mut self.members[node as usize], fresh).program
     }
@@ -137,27 +137,22 @@ impl Cluster {
     /// Posts an operation.
     ///
     /// # Errors
-    /// See [`Node::post`](ayre_proto::node::Node::post).
-    pub fn post(
-        &mut self,
-        node: u32,
-        to: PeerId,
-        order: Order<Local>,
-    ) -> Result<Ticket, PostError> {
-        self.call(node, to, |member| member.node.post(to, order, &member.program))
+    /// [`Refusal`]: see [`Node::post`](ayre_proto::node::Node::post).
+    pub fn post(&mut self, node: u32, to: PeerId, order: Order<Local>) -> Result<Ticket, Refusal> {
+        self.call(node, to, |member| Ok(member.node.post(to, order, &member.program)?))
     }
 
     /// Posts several operations, all or none. Returns the ticket of the last one that was ever
     /// posted to the peer: the number of its last command.
     ///
     /// # Errors
-    /// See [`Node::batch`](ayre_proto::node::Node::batch).
+    /// [`Refusal`]: see [`Node::batch`](ayre_proto::node::Node::batch).
     pub fn batch(
         &mut self,
         node: u32,
         to: PeerId,
         orders: Vec<Order<Local>>,
-    ) -> Result<Ticket, PostError> {
+    ) -> Result<Ticket, Refusal> {
         self.call(node, to, |member| {
             member.node.batch(to, orders, &member.program)?;
             let peer = member.node.peer(to).ok_or(Fault::ForeignHandle)?;
@@ -168,9 +163,10 @@ impl Cluster {
     /// Sends a short message.
     ///
     /// # Errors
-    /// See [`Node::send`](ayre_proto::node::Node::send).
-    pub fn send(&mut self, node: u32, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
-        self.call(node, to, |member| member.node.send(to, tag, data))
+    /// [`Refusal`]: see [`Node::send`](ayre_proto::node::Node::send), and the profile.
+    pub fn send(&mut self, node: u32, to: PeerId, tag: u32, data: &[u8]) -> Result<(), Refusal> {
+        self.profile.check_message(tag, data.len())?;
+        self.call(node, to, |member| Ok(member.node.send(to, tag, data)?))
     }
 
     /// Offers a peer a queue of `lines` lines; returns its number among those of the peer.
@@ -236,7 +232,12 @@ impl Cluster {
         self.forget(node, peer)
     }
 
-    fn call<R>(&mut self, node: u32, to: PeerId, call: impl FnOnce(&mut Member) -> R) -> R {
+    pub(super) fn call<R>(
+        &mut self,
+        node: u32,
+        to: PeerId,
+        call: impl FnOnce(&mut Member) -> R,
+    ) -> R {
         let done = call(&mut self.members[node as usize]);
         let (now, after) = (self.nanos(), self.times.call);
         self.with_node(node, after, |node, host| node.serve(to, now, host));
@@ -246,8 +247,11 @@ impl Cluster {
 
 /// Input of programs. They find it in memory, so it takes no time.
 impl Cluster {
-    /// Takes the next message of a peer.
+    /// Takes the next message of a peer. In a mailbox it has to be the first one of all.
     pub fn receive(&mut self, node: u32, from: PeerId) -> Option<Message> {
+        if self.profile.mailbox.is_some() {
+            return self.members[node as usize].interface.read(from);
+        }
         self.with_node(node, Time::ZERO, |node, host| node.receive(from, host))
     }
 

@@ -84,6 +84,8 @@ pub(super) enum Looped {
 pub(super) enum Passing {
     Frame(Sent),
     Looped(u32, Looped),
+    /// An interrupt on its way to the program.
+    Interrupt(u32),
 }
 
 /// Things on their way, by their places.
@@ -97,7 +99,7 @@ pub(super) struct Underway {
 }
 
 impl Underway {
-    fn add(&mut self, passing: Passing) -> u32 {
+    pub(super) fn add(&mut self, passing: Passing) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() as u32 - 1
@@ -110,7 +112,7 @@ impl Underway {
     pub(super) fn frame(&self, place: u32) -> Option<&Sent> {
         match self.places[place as usize].as_ref()? {
             Passing::Frame(sent) => Some(sent),
-            Passing::Looped(..) => None,
+            Passing::Looped(..) | Passing::Interrupt(_) => None,
         }
     }
 

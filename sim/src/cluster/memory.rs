@@ -1,4 +1,5 @@
 //! The program of a node: its memory, the local ends of its operations, and its news.
+use crate::extoll::lock::Answer;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::fault::{Fault, Status};
@@ -32,6 +33,10 @@ pub enum Event {
     Offered(PeerId, Offer),
     /// A connection has ended.
     Gone(PeerId, Fault),
+    /// A peer's lock unit answers.
+    Lock(PeerId, Answer),
+    /// A message has come into the mailbox, and interrupts.
+    Interrupt,
 }
 
 /// Why a place of a region cannot be reached.

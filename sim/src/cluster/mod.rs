@@ -13,15 +13,22 @@
 //! stages and the links, and the time of one frame is the sum of all. A node may also be connected
 //! with itself. Its records then pass both stages, and no network.
 //!
+//! A [`Profile`] has the semantics of a real interface where those differ from the protocol's.
+//!
 //! Interfaces take time, and programs compute in none. A program that waits lets time go on with
 //! [`Cluster::step`].
 mod calls;
 mod frames;
+mod interface;
 mod memory;
+mod profile;
 mod step;
 
 use self::frames::{Heap, Underway};
+use self::interface::Interface;
 pub use self::memory::{Event, Local, Program, RegionError};
+pub use self::profile::{LockRequest, Locks, Mail, Mailboxes, Profile, ProfileError, Refusal};
+pub use crate::extoll::lock::{Answer, Lock};
 use crate::network::{BuildError, Network, Parameters};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -81,6 +88,9 @@ pub enum ClusterError {
         least = frames::LEAST
     )]
     Buffer(u32),
+    /// Interfaces cannot be like that.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
 }
 
 /// A node, its program and its interface.
@@ -88,6 +98,7 @@ pub enum ClusterError {
 struct Member {
     node: Node<Heap, Program>,
     program: Program,
+    interface: Interface,
     /// The interface has as many lives as its node was started.
     incarnation: u64,
     /// When each stage is free again.
@@ -102,6 +113,7 @@ struct Member {
 pub struct Cluster {
     network: Network,
     times: InterfaceTimes,
+    profile: Profile,
     members: Vec<Member>,
     /// Whether each node is dead: it hears and says nothing.
     is_dead: Vec<bool>,
@@ -126,6 +138,20 @@ impl Cluster {
         parameters: Parameters,
         times: InterfaceTimes,
     ) -> Result<Self, ClusterError> {
+        Self::with_profile(topology, parameters, times, Profile::default())
+    }
+
+    /// Nodes whose interfaces differ from the protocol.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    pub fn with_profile(
+        topology: &Topology,
+        parameters: Parameters,
+        times: InterfaceTimes,
+        profile: Profile,
+    ) -> Result<Self, ClusterError> {
+        profile.check()?;
         let network = Network::silent(topology, parameters)?;
         let nodes = network.nodes();
         if nodes as usize > PEERS_MAX {
@@ -136,7 +162,8 @@ impl Cluster {
         Ok(Self {
             network,
             times,
-            members: (0..nodes).map(|_| Member::new(nodes as usize, 1)).collect(),
+            profile,
+            members: (0..nodes).map(|_| Member::new(nodes as usize, 1, &profile)).collect(),
             is_dead: vec![false; nodes as usize],
             underway: Underway::default(),
             due: BinaryHeap::new(),
@@ -158,10 +185,11 @@ impl Cluster {
 }
 
 impl Member {
-    fn new(nodes: usize, incarnation: u64) -> Self {
+    fn new(nodes: usize, incarnation: u64, profile: &Profile) -> Self {
         Self {
             node: Node::new(nodes, TABLE_SLOTS),
             program: Program::default(),
+            interface: Interface::new(profile),
             incarnation,
             sends: Time::ZERO,
             receives: Time::ZERO,

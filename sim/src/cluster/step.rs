@@ -1,6 +1,6 @@
 //! Time goes on.
 use super::frames::{Heap, Looped, Passing, Sending, Sent};
-use super::{Cluster, Member, Program};
+use super::{Cluster, Event, Member, Program};
 use crate::time::Time;
 use ayre_proto::link::frame::HEADER_BYTES;
 use ayre_proto::link::looks::Looks;
@@ -10,7 +10,7 @@ use ayre_proto::units::PeerId;
 use core::cmp::Reverse;
 
 /// A nanosecond, the unit of time of nodes.
-const NANO: u64 = 1_000;
+pub(super) const NANO: u64 = 1_000;
 
 impl Cluster {
     /// Goes on to the next time at which anything happens, and lets all of it happen. Returns
@@ -82,7 +82,7 @@ impl Cluster {
     /// A node has a frame, or what it has sent to itself.
     fn arrive(&mut self, passing: Passing) {
         let to = match passing {
-            Passing::Frame(Sent { to, .. }) | Passing::Looped(to, _) => to,
+            Passing::Frame(Sent { to, .. }) | Passing::Looped(to, _) | Passing::Interrupt(to) => to,
         };
         if self.is_dead[to as usize] {
             return;
@@ -99,6 +99,7 @@ impl Cluster {
                 node.on_word(own, word, value, host);
             }
             Passing::Looped(_, Looped::Offer(offer)) => node.on_offer(own, offer, host),
+            Passing::Interrupt(_) => host.program.events.push_back(Event::Interrupt),
         });
     }
 
@@ -109,8 +110,8 @@ impl Cluster {
         after: Time,
         act: impl FnOnce(&mut Node<Heap, Program>, &mut Host<'_, Program, Sending<'_>>) -> R,
     ) -> R {
-        let at = self.now + after;
-        let Member { node, program, sends, .. } = &mut self.members[own as usize];
+        let (now, at) = (self.now, self.now + after);
+        let Member { node, program, interface, sends, .. } = &mut self.members[own as usize];
         let mut wire = Sending {
             own,
             at,
@@ -120,7 +121,9 @@ impl Cluster {
             underway: &mut self.underway,
             is_dead: &self.is_dead,
         };
-        let done = act(node, &mut Host { program, wire: &mut wire });
+        let mut host = Host { program, wire: &mut wire };
+        let done = act(node, &mut host);
+        interface.take_in(&self.profile, (node, now), &mut host);
         self.schedule(own);
         done
     }

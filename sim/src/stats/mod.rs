@@ -40,22 +40,27 @@ pub struct Tally {
 
 impl Default for Tally {
     fn default() -> Self {
+        Self::new(Time::ZERO)
+    }
+}
+
+impl Tally {
+    /// Results from a time on.
+    pub(crate) fn new(start: Time) -> Self {
         Self {
             delivered: 0,
             bytes: 0,
             hops: 0,
             delay: 0,
             parts: Parts::default(),
-            batches: Batches::default(),
+            batches: Batches::new(start),
             histogram: Histogram::new_with_bounds(1, Time::END.0, 3).expect("sound bounds"),
             first: Time::NEVER,
             last: Time::ZERO,
             course: 0,
         }
     }
-}
 
-impl Tally {
     /// A packet was delivered at `at`.
     #[inline]
     pub(crate) fn record(&mut self, packet: &Packet, at: Time) {
@@ -67,12 +72,29 @@ impl Tally {
         self.parts.queued += u128::from(packet.queued.0);
         self.parts.waited += u128::from(packet.waited.0);
         self.parts.moved += u128::from((delay - packet.queued - packet.waited).0);
-        self.batches.add(delay.0 as f64);
+        self.batches.add(at, delay.0);
         self.histogram.saturating_record(delay.0);
         self.first = self.first.min(at);
         self.last = self.last.max(at);
         let pair = u64::from(packet.source) << 32 | u64::from(packet.target);
         self.course = self.course.wrapping_add(mix(at.0 ^ mix(packet.born.0 ^ mix(pair))));
+    }
+
+    /// Adds the results of another part of the network, with the same start. The sum
+    /// does not depend on which part delivered a packet.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.delivered += other.delivered;
+        self.bytes += other.bytes;
+        self.hops += other.hops;
+        self.delay += other.delay;
+        self.parts.queued += other.parts.queued;
+        self.parts.waited += other.parts.waited;
+        self.parts.moved += other.parts.moved;
+        self.batches.merge(&other.batches);
+        self.histogram.add(&other.histogram).expect("both have the bounds of all tallies");
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.course = self.course.wrapping_add(other.course);
     }
 
     /// Packets delivered.

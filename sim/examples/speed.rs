@@ -1,4 +1,5 @@
-//! Networks whose speed is measured: `speed CASE PACKETS` delivers packets and prints the results.
+//! Networks whose speed is measured: `speed CASE PACKETS [PARTS]` delivers packets and prints the
+//! results.
 //!
 //! `bench/simulator.sh` takes the processor time of each case, `cargo xtask instructions` counts
 //! the instructions of a packet.
@@ -7,25 +8,29 @@ use ayre_sim::network::{Network, NodeQueue, Parameters, Readout, Switching};
 use ayre_sim::random::Random;
 use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
-use ayre_sim::topology::Topology;
+use ayre_sim::topology::{Dragonfly, Topology};
 use ayre_sim::work::{Arrivals, Load, Pattern, Sizes};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let usage = "speed CASE PACKETS, with a case of crossbar, torus-2, torus-3, tree, huge";
+    let usage = "speed CASE PACKETS [PARTS], with a case of crossbar, torus-2, torus-3, tree, \
+                 dragonfly, huge";
     let (Some(case), Some(packets)) = (arguments.next(), arguments.next()) else {
         return Err(usage.into());
     };
     let packets = packets.parse()?;
+    let parts = arguments.next().map_or(Ok(1), |parts| parts.parse())?;
     let mut network = match case.as_str() {
         "crossbar" => crossbar()?,
         "torus-2" => torus(&[8, 8], 0.25)?,
         "torus-3" => torus(&[16, 16, 16], 0.05)?,
         "huge" => torus(&[64, 32, 32], 0.05)?,
         "tree" => tree()?,
+        "dragonfly" => dragonfly()?,
         _ => return Err(usage.into()),
     };
+    network.divide(parts);
     let outcome = network.run(packets);
     let tally = network.tally();
     let delay = tally.delay();
@@ -101,4 +106,13 @@ fn tree() -> Result<Network, Box<dyn Error>> {
     let pattern = Pattern::Permutation { targets };
     let load = Load::new(pattern, Sizes::Fixed(16), Arrivals::Poisson, 0.5, &parameters.link)?;
     Ok(Network::new(&Topology::tree(4, 5)?, parameters, load, 1)?)
+}
+
+/// A dragonfly of 1,056 nodes with packets of ten flits.
+fn dragonfly() -> Result<Network, Box<dyn Error>> {
+    let parameters = Parameters { buffer: 64, ..flits(4, Policy::Minimal) };
+    let numbers = Dragonfly { routers: 8, nodes: 4, globals: 4 };
+    let sizes = Sizes::Fixed(10);
+    let load = Load::new(Pattern::Uniform, sizes, Arrivals::Bernoulli, 0.5, &parameters.link)?;
+    Ok(Network::new(&Topology::dragonfly(numbers)?, parameters, load, 1)?)
 }

@@ -114,6 +114,23 @@ impl Calendar {
         }
     }
 
+    /// Takes all events out, in no order.
+    pub(crate) fn take_all(&mut self) -> Vec<Event> {
+        let mut events = self.current.split_off(self.taken);
+        for bucket in &mut self.buckets {
+            events.append(bucket);
+        }
+        self.filled = [0; WORDS];
+        events.extend(self.far.drain().map(|Reverse(event)| event));
+        events
+    }
+
+    /// An empty calendar with buckets as wide, in which events of one time have the same order.
+    pub(crate) fn beside(&self) -> Self {
+        let width = Time(1 << self.shift);
+        Self { bucket: self.bucket, scramble: self.scramble, ..Self::new(width) }
+    }
+
     /// The time of the next event.
     #[inline]
     pub fn next_time(&mut self) -> Option<Time> {

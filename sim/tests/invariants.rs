@@ -5,6 +5,7 @@ use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
 use ayre_sim::topology::{Dragonfly, Topology};
 use ayre_sim::work::{Arrivals, Load, Pattern, Sizes};
+use core::fmt::Debug;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -108,6 +109,35 @@ fn build(case: &Case) -> Network {
     Network::new(&case.topology, case.parameters, load.unwrap(), case.seed).unwrap()
 }
 
+/// All results of three runs, and the course until no packet is left.
+fn results(case: &Case, parts: u32, is_closed: bool) -> (Vec<impl PartialEq + Debug>, u64) {
+    let mut network = build(case);
+    network.divide(parts);
+    let mut results = Vec::new();
+    for packets in [50, 300, 1] {
+        let outcome = network.run(packets);
+        let tally = network.tally();
+        results.push((
+            outcome,
+            (network.time(), network.backlog(), network.made(), network.bytes_made()),
+            (tally.delivered(), tally.bytes(), tally.mean_hops().to_bits()),
+            (tally.delay().mean.to_bits(), tally.delay().half_width.to_bits()),
+            (tally.parts(), tally.total_delay(), tally.span()),
+            [0.1, 0.5, 0.99].map(|share| tally.quantile(share)),
+            network.course(),
+        ));
+        if packets == 50 {
+            network.discard();
+        }
+    }
+    network.stop_sources();
+    if !is_closed {
+        assert_eq!(network.run(u64::MAX / 2), Outcome::Drained);
+        network.check_idle();
+    }
+    (results, network.course())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
@@ -146,6 +176,23 @@ proptest! {
         prop_assert_ne!(first, course(&other));
     }
 }
+
+proptest! {
+// Threads meet often here, which takes long where there are more of them than processors.
+#![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+/// A network in several parts takes the course of the whole one, and comes to equal results.
+#[test]
+fn parts_change_nothing(case in cases(), loops in (any::<bool>(), 1_u32..5, 0_u64..9_000)) {
+    let (is_closed, packets, think) = loops;
+    let arrivals = Arrivals::Window { packets, think: Time(think) };
+    let case = if is_closed { Case { arrivals, ..case } } else { case };
+    let results = |parts| results(&case, parts, is_closed);
+    let whole = results(1);
+    for parts in [2, 3] {
+        prop_assert_eq!(&whole, &results(parts), "in {} parts", parts);
+    }
+}}
 
 #[test]
 fn a_router_with_too_many_queues_is_refused() {

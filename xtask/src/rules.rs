@@ -45,6 +45,7 @@ pub(crate) const ATOMIC_HOMES: &[(&str, &str)] = &[
     ("cli/src/sys", "flags that signal handlers set"),
     ("cli/src/perf/raw/", "the raw limits of the machine are measured beneath the engine"),
     ("cli/src/perf/side/", "what they share lies beneath the engine, too"),
+    ("sim/src/network/meeting.rs", "the simulator is beside the engine, and its threads meet here"),
 ];
 
 /// Where every memory ordering names its label.

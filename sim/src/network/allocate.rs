@@ -269,10 +269,17 @@ impl Network {
             packet.ready = ready;
             packet.hops += 1;
             packet.slot = output.slot + (way.lane - output.lane);
-            self.calendar.insert(event(ready, output.to, ARRIVE, handle));
+            if self.share.has_slot(output.slot) {
+                self.calendar.insert(event(ready, output.to, ARRIVE, handle));
+            } else {
+                self.send_packet(ready, output.to, handle);
+            }
         }
-        if queue.feeder != NO_LANE {
-            self.calendar.insert(credit(gone + self.parameters.credit, queue.feeder, bytes));
+        let credit = credit(gone + self.parameters.credit, queue.feeder, bytes);
+        if self.share.has_lane(queue.feeder) {
+            self.calendar.insert(credit);
+        } else if queue.feeder != NO_LANE {
+            self.send_credit(credit);
         }
         gone
     }

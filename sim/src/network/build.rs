@@ -1,4 +1,5 @@
 //! A network from its topology and parameters.
+use super::divide::Share;
 use super::lane::Lane;
 use super::source::Source;
 use super::{
@@ -14,6 +15,7 @@ use crate::time::Time;
 use crate::topology::{Port, Topology};
 use crate::work::{Load, LoadError};
 use std::collections::HashMap;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why there is no such network.
@@ -78,9 +80,10 @@ impl Network {
         check(&parameters, &load)?;
         load.check(topology)?;
         let routes = Routes::new(topology, parameters.policy, parameters.channels)?;
+        let ahead = ahead(&parameters, &load);
         let mut network = Self {
             parameters,
-            routes,
+            routes: Arc::new(routes),
             calendar: Calendar::new(load.step(topology.nodes.len())),
             packets: Packets::default(),
             due: Vec::new(),
@@ -96,9 +99,16 @@ impl Network {
             made: (0, 0),
             load,
             tally: Tally::default(),
+            started: Time::ZERO,
             now: Time::ZERO,
+            time: Time::ZERO,
+            ahead,
             deliveries: Vec::new(),
             record: None,
+            share: Share::default(),
+            parts: 1,
+            others: Vec::new(),
+            outboxes: Vec::new(),
         };
         check_queues(topology, &parameters)?;
         network.add_routers(topology);
@@ -106,6 +116,7 @@ impl Network {
         if network.routes.is_adaptive() {
             network.seconds = vec![Second::default(); network.slots.len()];
         }
+        network.take_share(0, &[]);
         network.start();
         Ok(network)
     }
@@ -231,6 +242,17 @@ fn check_queues(topology: &Topology, parameters: &Parameters) -> Result<(), Buil
         }
     }
     Ok(())
+}
+
+/// The least time from an event of one router to one of another router that follows from it.
+fn ahead(parameters: &Parameters, load: &Load) -> Time {
+    let Parameters { link, pipeline, credit, wire_to_node, .. } = parameters;
+    // A head arrives, credits come back, or a node hears that its packet has arrived.
+    let least = (link.wire + *pipeline).min(parameters.link.span(load.sizes.least()) + *credit);
+    let told = load
+        .think()
+        .map_or(Time::NEVER, |think| link.span(load.sizes.least()) + *wire_to_node + think);
+    least.min(told)
 }
 
 /// Checks what does not depend on the topology.

@@ -27,7 +27,8 @@ pub struct Waiting {
 impl Network {
     /// The queues of a deadlock: the head of each one waits for room in the next one, and that of
     /// the last one for room in the first one. None if all packets can still arrive.
-    pub fn ring(&self) -> Option<Vec<Waiting>> {
+    pub fn ring(&mut self) -> Option<Vec<Waiting>> {
+        self.join();
         let ring = self.rings_of_slots().into_iter().next()?;
         Some(ring.into_iter().map(|slot| self.waiting(slot)).collect())
     }

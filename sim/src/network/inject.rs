@@ -78,6 +78,7 @@ impl Network {
         bytes: u32,
         tag: NonZeroU32,
     ) -> Result<(), InjectError> {
+        self.join();
         let nodes = self.nodes();
         if let Some(node) = [source, target].into_iter().find(|node| *node >= nodes) {
             return Err(InjectError::NoNode { node, nodes });
@@ -92,6 +93,9 @@ impl Network {
         let place = &mut self.sources[source as usize];
         let via = self.routes.via(source, target, nodes, &mut place.random);
         let router = place.router;
+        // Its credits come back, too.
+        let span = self.parameters.link.span(bytes);
+        self.ahead = self.ahead.min(span + self.parameters.credit);
         let per_target = self.parameters.node_queue == NodeQueue::PerTarget;
         let slot = place.slot + if per_target { target } else { 0 };
         let ready = at + self.parameters.injection;
@@ -112,12 +116,13 @@ impl Network {
 
     /// The time of the next event.
     pub fn next_time(&mut self) -> Option<Time> {
+        self.join();
         self.calendar.next_time()
     }
 
     /// Takes all events of the next time.
     pub fn step(&mut self) {
-        if let Some(now) = self.calendar.next_time() {
+        if let Some(now) = self.next_time() {
             self.turn(now);
         }
     }

@@ -15,13 +15,18 @@
 //!
 //! All events of one time are noted before any output is granted. So the result does not depend on
 //! the order in which they are taken.
+//!
+//! A network may be [divided](Network::divide) into parts that run on threads of their own.
 mod allocate;
 mod build;
 mod deadlock;
+mod divide;
 mod inject;
 mod lane;
+mod meeting;
 mod record;
 mod recover;
+mod rounds;
 mod run;
 mod source;
 
@@ -32,8 +37,11 @@ use crate::routing::{Policy, Routes};
 use crate::stats::Tally;
 use crate::time::Time;
 use crate::work::Load;
+use divide::Share;
 use lane::Lane;
+use rounds::Outbox;
 use source::Source;
+use std::sync::Arc;
 
 pub use build::BuildError;
 pub use deadlock::Waiting;
@@ -174,7 +182,7 @@ const CREDIT: u64 = 3;
 #[derive(Debug)]
 pub struct Network {
     parameters: Parameters,
-    routes: Routes,
+    routes: Arc<Routes>,
     calendar: Calendar,
     packets: Packets,
     /// The routers with outputs to be looked at.
@@ -195,11 +203,25 @@ pub struct Network {
     made: (u64, u128),
     load: Load,
     tally: Tally,
+    /// When the tally was begun.
+    started: Time,
     /// The time of the events that were taken last.
     now: Time,
+    /// The end of the last run.
+    time: Time,
+    /// The least time in which a router can affect another one, or a node: the length of windows.
+    ahead: Time,
     /// Injected packets that have been delivered since the program asked.
     deliveries: Vec<Delivery>,
     record: Option<Box<Record>>,
+    /// The routers whose packets and events it has: all, or those of the first part.
+    share: Share,
+    /// The number of parts in which runs go on.
+    parts: usize,
+    /// The other parts, while there are any.
+    others: Vec<Self>,
+    /// For each part the packets and events that this one sends there.
+    outboxes: Vec<Outbox>,
 }
 
 /// An event of the network: its kind, its router, and what it is about.

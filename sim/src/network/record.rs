@@ -155,6 +155,7 @@ impl Record {
 impl Network {
     /// From now on, links are recorded. It costs a little time, and changes nothing else.
     pub fn record(&mut self, record: Record) {
+        self.join();
         self.record = Some(Box::new(record));
     }
 

@@ -16,6 +16,7 @@ impl Network {
     /// Runs until this time, or until no packet is left, and resolves the deadlocks that it finds.
     /// The result is the number of packets that were sent again.
     pub fn recover(&mut self, until: Time, recovery: Recovery) -> u64 {
+        self.join();
         let mut look = self.now + recovery.every;
         let mut resent = 0;
         loop {

@@ -1,4 +1,5 @@
 //! The loop over events.
+use super::rounds::Halt;
 use super::{ARRIVE, CREDIT, Delivery, GENERATE, Network, Parameters, about, kind_of, router_of};
 use crate::packet::Handle;
 use crate::random::mix;
@@ -23,22 +24,23 @@ pub enum Outcome {
 const BACKLOG_MAX: usize = 1 << 24;
 
 impl Network {
-    /// Runs until `packets` more packets have been delivered, or the run ends for another reason.
+    /// Runs until `packets` more packets have been delivered, and to the end of that window of
+    /// time, or until the run ends for another reason.
     pub fn run(&mut self, packets: u64) -> Outcome {
         let goal = self.tally.delivered() + packets;
-        while self.tally.delivered() < goal {
-            let Some(now) = self.calendar.next_time() else {
-                let stuck = self.packets.live() > 0;
-                return if stuck { Outcome::Deadlocked } else { Outcome::Drained };
-            };
-            self.turn(now);
-            if self.packets.live() > self.crowd
-                && let Some(outcome) = self.look_for_ring()
-            {
-                return outcome;
+        loop {
+            self.part();
+            match self.rounds(goal) {
+                Halt::Delivered => return Outcome::Measured,
+                Halt::Empty if self.backlog() > 0 => return Outcome::Deadlocked,
+                Halt::Empty => return Outcome::Drained,
+                Halt::Crowded => {
+                    if let Some(outcome) = self.look_for_ring() {
+                        return outcome;
+                    }
+                }
             }
         }
-        Outcome::Measured
     }
 
     /// Takes all events of the next time, which is `now`.
@@ -58,7 +60,7 @@ impl Network {
     /// Decides whether to give up, when there are many packets.
     #[cold]
     fn look_for_ring(&mut self) -> Option<Outcome> {
-        let live = self.packets.live();
+        let live = self.backlog();
         if self.ring().is_some() {
             return Some(Outcome::Deadlocked);
         }
@@ -100,7 +102,12 @@ impl Network {
         if let Some(tag) = packet.tag {
             self.deliveries.push(Delivery { at, tag });
         } else if let Some(think) = self.load.think() {
-            self.plan(packet.source, at + think);
+            let source = &self.sources[packet.source as usize];
+            if self.share.has_slot(source.slot) {
+                self.plan(packet.source, at + think);
+            } else {
+                self.send_plan(at + think, source.router, packet.source);
+            }
         }
     }
 
@@ -116,33 +123,44 @@ impl Network {
 
     /// Forgets the results so far: the end of the warm-up.
     pub fn discard(&mut self) {
-        self.tally = Tally::default();
+        self.started = self.time;
+        self.tally = Tally::new(self.started);
+        for part in &mut self.others {
+            part.tally = Tally::new(self.started);
+        }
+    }
+
+    /// The end of the last run: all events before it have been taken.
+    pub fn time(&self) -> Time {
+        self.time
     }
 
     /// Packets on their way, queues of sources included.
     pub fn backlog(&self) -> usize {
-        self.packets.live()
+        self.packets.live() + self.others.iter().map(|part| part.packets.live()).sum::<usize>()
     }
 
     /// Packets made since the beginning.
     pub fn made(&self) -> u64 {
-        self.made.0
+        self.made.0 + self.others.iter().map(|part| part.made.0).sum::<u64>()
     }
 
     /// Their bytes.
     pub fn bytes_made(&self) -> u128 {
-        self.made.1
+        self.made.1 + self.others.iter().map(|part| part.made.1).sum::<u128>()
     }
 
     /// Nodes make no more packets.
     pub fn stop_sources(&mut self) {
         self.sources_stopped = true;
+        self.others.iter_mut().for_each(|part| part.sources_stopped = true);
     }
 
     /// Takes events of one time in an order that follows from `seed`, which changes nothing: for
     /// tests.
     #[doc(hidden)]
     pub fn scramble(&mut self, seed: u64) {
+        self.join();
         self.calendar.scramble(seed);
     }
 
@@ -151,7 +169,8 @@ impl Network {
     ///
     /// # Panics
     /// If something is held back, which is a fault of the simulator.
-    pub fn check_idle(&self) {
+    pub fn check_idle(&mut self) {
+        self.join();
         assert!(self.lanes.iter().all(|lane| lane.has_all(self.parameters.buffer)));
         assert!(self.requests.iter().all(|word| *word == 0));
         assert!(self.routers.iter().all(|router| router.due == 0));

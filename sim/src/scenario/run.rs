@@ -115,7 +115,7 @@ impl Scenario {
         }
         let mut network = build(&plan, 0);
         advance(&mut network, plan.warmup, watch);
-        let start = next_time(&mut network);
+        let start = network.time();
         network.record(Record::new(&plan.topology, start, slices));
         advance(&mut network, plan.packets, watch);
         let record = network.take_record().expect("it has just been given");
@@ -125,11 +125,6 @@ impl Scenario {
 
 fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
     work.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The time of the next event.
-fn next_time(network: &mut Network) -> Time {
-    network.next_time().unwrap_or(Time::NEVER)
 }
 
 fn build(plan: &Plan, replica: u32) -> Network {
@@ -174,10 +169,9 @@ fn measure(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
     let mut network = build(plan, replica);
     let mut outcome = advance(&mut network, plan.warmup, watch);
     network.discard();
-    let (start, made, packets_made) =
-        (next_time(&mut network), network.bytes_made(), network.made());
+    let (start, made, packets_made) = (network.time(), network.bytes_made(), network.made());
     let outputs = plan.topology.ports.iter().map(|ports| usize::from(*ports)).sum::<usize>();
-    if replica == 0 && outputs <= RECORDED_MAX && start != Time::NEVER {
+    if replica == 0 && outputs <= RECORDED_MAX {
         network.record(Record::new(&plan.topology, start, 0));
     }
     let mut backlog = [network.backlog(); 3];
@@ -192,8 +186,8 @@ fn measure(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
     if outcome == Some(Outcome::Measured) && network.ring().is_some() {
         outcome = Some(Outcome::Deadlocked);
     }
-    let end = next_time(&mut network);
-    let span = if end == Time::NEVER { network.tally().span() } else { end - start };
+    let has_ended = network.next_time().is_none();
+    let span = if has_ended { network.tally().span() } else { network.time() - start };
     Replica {
         outcome,
         tally: network.tally().clone(),

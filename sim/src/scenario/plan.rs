@@ -128,7 +128,8 @@ impl Values {
         let (link, notes) = self.link()?;
         let parameters = self.parameters(&topology, link)?;
         let arrivals = self.arrivals(link.phit);
-        let load = Load::new(self.pattern(), self.sizes(), arrivals, self.offered(), &link);
+        let load =
+            Load::new(self.pattern(&topology), self.sizes(), arrivals, self.offered(), &link);
         let load = load.map_err(|error| self.load_error(error))?;
         let goal = self.goal(&topology, &parameters)?;
         Ok(Plan {
@@ -363,16 +364,20 @@ impl Values {
         self.choice("load") == SATURATION
     }
 
-    fn pattern(&self) -> Pattern {
+    fn pattern(&self, topology: &Topology) -> Pattern {
         let share = self.value("pattern_share").share();
+        let sides = match self.choice("topology") {
+            "mesh" | "torus" => self.value("sides").list().to_vec(),
+            _ => vec![topology.nodes.len() as u32],
+        };
         match self.choice("pattern") {
             "others" => Pattern::Others,
             "transpose" => Pattern::Transpose,
             "bitcomp" => Pattern::BitComplement,
             "bitrev" => Pattern::BitReverse,
             "shuffle" => Pattern::Shuffle,
-            "tornado" => Pattern::Tornado,
-            "neighbor" => Pattern::Neighbor,
+            "tornado" => Pattern::Tornado { sides },
+            "neighbor" => Pattern::Neighbor { sides },
             "shift" => Pattern::Shift { by: self.number("shift") },
             "hotspot" => Pattern::Hotspot { node: self.number("hotspot_node"), share },
             "unbalanced" => Pattern::Unbalanced { share },

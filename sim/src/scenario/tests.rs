@@ -206,6 +206,19 @@ fn choices(name: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 #[test]
+fn patterns_of_dimensions_take_as_many_links_as_their_ways_are_long() {
+    // Half way round, less one: 3 links of 8, and 2 of 5.
+    for (pattern, hops) in [("tornado", 3.0 + 2.0), ("neighbor", 2.0)] {
+        let text = format!(
+            "topology = 'torus'\nsides = '8x5'\npattern = '{pattern}'\nload = 0.05\n\
+             packets = 300\nwarmup = 0\nreplicas = 1"
+        );
+        let point = &Scenario::from_toml(&text).unwrap().run().points[0];
+        assert_eq!(point.hops, hops, "{pattern}");
+    }
+}
+
+#[test]
 fn threads_decide_on_nothing() {
     let text = "load = [0.3, 0.6]\npackets = 3000\nwarmup = 500\nreplicas = 3";
     let scenario = Scenario::from_toml(text).unwrap();

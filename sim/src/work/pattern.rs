@@ -17,10 +17,16 @@ pub enum Pattern {
     BitReverse,
     /// The node whose number has the bits rotated up by one.
     Shuffle,
-    /// The node half way round a ring of all nodes, less one.
-    Tornado,
-    /// The next node.
-    Neighbor,
+    /// The node half way round, less one, in each dimension.
+    Tornado {
+        /// Nodes in each dimension, whose numbers run fastest in the first one.
+        sides: Vec<u32>,
+    },
+    /// The next node in each dimension.
+    Neighbor {
+        /// Nodes in each dimension, whose numbers run fastest in the first one.
+        sides: Vec<u32>,
+    },
     /// The node whose number is higher by this, in a ring of all nodes.
     Shift {
         /// How much higher.
@@ -86,9 +92,11 @@ impl Pattern {
                 )?;
                 targets.iter().try_for_each(|node| node_fits(*node, nodes))
             }
-            Self::Uniform | Self::Others | Self::Tornado | Self::Neighbor | Self::Shift { .. } => {
-                Ok(())
+            Self::Tornado { sides } | Self::Neighbor { sides } => {
+                let all = sides.iter().try_fold(1_u32, |all, side| all.checked_mul(*side));
+                needs("a pattern of dimensions", "the product of its sides", all == Some(nodes))
             }
+            Self::Uniform | Self::Others | Self::Shift { .. } => Ok(()),
         }
     }
 
@@ -105,8 +113,8 @@ impl Pattern {
             Self::BitComplement => !node & (nodes - 1),
             Self::BitReverse => node.reverse_bits() >> (32 - bits),
             Self::Shuffle => (node << 1 | node >> (bits - 1)) & (nodes - 1),
-            Self::Tornado => (node + nodes.div_ceil(2) - 1) % nodes,
-            Self::Neighbor => (node + 1) % nodes,
+            Self::Tornado { sides } => further(node, sides, |side| side.div_ceil(2) - 1),
+            Self::Neighbor { sides } => further(node, sides, |_| 1),
             Self::Shift { by } => (node + by % nodes) % nodes,
             Self::Hotspot { node: hot, share } => {
                 if random.unit() < *share {
@@ -134,6 +142,17 @@ impl Pattern {
     }
 }
 
+/// The node that is further on in each dimension, by a number that depends on the side.
+fn further(node: u32, sides: &[u32], by: impl Fn(u32) -> u32) -> u32 {
+    let (mut rest, mut stride, mut target) = (node, 1, 0);
+    for side in sides {
+        target += stride * ((rest % side + by(*side)) % side);
+        rest /= side;
+        stride *= side;
+    }
+    target
+}
+
 /// A neighbour of a node on a square mesh.
 fn neighbor(node: u32, side: u32, random: &mut Random) -> u32 {
     let (x, y) = (node % side, node / side);
@@ -159,6 +178,20 @@ fn node_fits(node: u32, nodes: u32) -> Result<(), LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tornado_and_neighbor_go_on_in_each_dimension() {
+        let target = |pattern: &Pattern, node| pattern.target(node, 40, &mut Random::new(1, 0));
+        // Node (x, y) has the number x + 8 y. The way is 3 in a row of 8, and 2 in one of 5.
+        let tornado = Pattern::Tornado { sides: vec![8, 5] };
+        assert_eq!(target(&tornado, 0), 3 + 8 * 2);
+        assert_eq!(target(&tornado, 6 + 8 * 4), 1 + 8);
+        let neighbor = Pattern::Neighbor { sides: vec![8, 5] };
+        assert_eq!(target(&neighbor, 7 + 8 * 2), 8 * 3);
+        assert_eq!(target(&neighbor, 7 + 8 * 4), 0);
+        assert!(neighbor.check(40).is_ok() && neighbor.check(39).is_err());
+        assert!(Pattern::Tornado { sides: vec![1 << 16; 2] }.check(0).is_err());
+    }
 
     #[test]
     fn near_targets_are_neighbours_in_their_share_and_each_as_often() {

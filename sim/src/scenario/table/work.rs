@@ -45,8 +45,12 @@ pub(super) const KEYS: &[Key] = &[
             ("bitcomp", "the node whose number has all bits inverted"),
             ("bitrev", "the node whose number has its bits in the opposite order"),
             ("shuffle", "the node whose number has its bits rotated up by one"),
-            ("tornado", "the node half way round a ring of all nodes, less one"),
-            ("neighbor", "the next node"),
+            (
+                "tornado",
+                "the node half way round, less one, in each dimension of a mesh or torus; \
+                 elsewhere in a ring of all nodes",
+            ),
+            ("neighbor", "the next node in each dimension of a mesh or torus, or of all nodes"),
             ("shift", "the node whose number is higher by `shift`"),
             ("hotspot", "one node with a share, any node otherwise"),
             ("unbalanced", "the node of the same number with a share, any node otherwise"),

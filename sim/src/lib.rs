@@ -19,6 +19,7 @@ pub mod host;
 pub mod link;
 pub mod machine;
 pub mod network;
+pub mod nic;
 pub mod packet;
 pub mod random;
 pub mod report;

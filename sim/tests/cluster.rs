@@ -9,6 +9,7 @@ use ayre_proto::xlate::Cover;
 use ayre_sim::cluster::{Cluster, ClusterError, Event, InterfaceTimes, Local, Stage};
 use ayre_sim::link::LinkTiming;
 use ayre_sim::network::{NodeQueue, Parameters, Readout, Switching};
+use ayre_sim::nic;
 use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
 use ayre_sim::topology::Topology;
@@ -74,6 +75,8 @@ fn settle(cluster: &mut Cluster) {
 
 const TIMES: InterfaceTimes = InterfaceTimes {
     call: Time::from_nanos(100),
+    read: Time::ZERO,
+    answer: Time::ZERO,
     send: Stage { frame: Time::from_nanos(8), byte: Time(50), latency: Time::from_nanos(30) },
     receive: Stage { frame: Time::from_nanos(12), byte: Time(70), latency: Time::from_nanos(90) },
 };
@@ -129,7 +132,7 @@ fn a_stream_is_as_fast_as_its_slowest_stage() {
 
 #[test]
 fn what_is_posted_arrives_in_order_and_all_ends() {
-    let (mut cluster, key) = pair(InterfaceTimes::PCIE, 1 << 16);
+    let (mut cluster, key) = pair(InterfaceTimes::of(&nic::Parameters::server()), 1 << 16);
     let mut ended = 0;
     for round in 0..100_u64 {
         let data = vec![round as u8 + 1; 600];
@@ -244,7 +247,7 @@ fn a_connection_ends_at_once_for_who_ends_it_and_soon_for_its_peer() {
 
 #[test]
 fn a_long_operation_finds_room_bit_by_bit() {
-    let (mut cluster, key) = pair(InterfaceTimes::PCIE, 1 << 20);
+    let (mut cluster, key) = pair(InterfaceTimes::of(&nic::Parameters::server()), 1 << 20);
     let order = put(key, 0, vec![7; 1 << 20], Classes::empty());
     assert!(cluster.post(0, PeerId(5), order).is_ok());
     assert!(!cluster.has_room(0, PeerId(5)), "it is longer than all frames");

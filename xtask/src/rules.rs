@@ -276,7 +276,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "calendar link packet topology",
             "machine routing stats work",
             "host",
-            "dart extoll grim network",
+            "dart extoll grim network nic",
             "cluster forth goal report",
             "whtra",
             "evidence scenario",

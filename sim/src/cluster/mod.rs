@@ -11,7 +11,8 @@
 //!
 //! A stage serves one frame at a time. So a stream of frames is as fast as the slowest of the two
 //! stages and the links, and the time of one frame is the sum of all. A node may also be connected
-//! with itself. Its records then pass both stages, and no network.
+//! with itself. Its records then pass both stages, and no network. [`InterfaceTimes::of`] has the
+//! times of our own [interface](crate::nic), of which a stage here is a sum.
 //!
 //! A [`Profile`] has the semantics of a real interface where those differ from the protocol's.
 //!
@@ -23,11 +24,13 @@ mod interface;
 mod memory;
 mod profile;
 mod step;
+mod times;
 
 use self::frames::{Heap, Underway};
 use self::interface::Interface;
 pub use self::memory::{Event, Local, Program, RegionError};
 pub use self::profile::{LockRequest, Locks, Mail, Mailboxes, Profile, ProfileError, Refusal};
+pub use self::times::{InterfaceTimes, Stage};
 pub use crate::extoll::lock::{Answer, Lock};
 use crate::network::{BuildError, Network, Parameters};
 use crate::time::Time;
@@ -37,41 +40,6 @@ use ayre_proto::node::Node;
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use thiserror::Error;
-
-/// The times of a stage of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stage {
-    /// The time for which a frame keeps the stage, besides that of its bytes.
-    pub frame: Time,
-    /// The time for which each byte keeps it.
-    pub byte: Time,
-    /// The time that a frame takes through it, besides that of its bytes.
-    pub latency: Time,
-}
-
-/// The times of an interface and of the processor beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InterfaceTimes {
-    /// From a program's store of a command to the interface.
-    pub call: Time,
-    /// From the interface to the network, reads of memory included.
-    pub send: Stage,
-    /// From the network to the program that polls, writes of memory included.
-    pub receive: Stage,
-}
-
-impl InterfaceTimes {
-    /// An interface beside PCIe of 16 GB/s, with stages of 10 ns for each frame: our choice.
-    pub const PCIE: Self = Self {
-        call: Time::from_nanos(150),
-        send: Stage { frame: Time::from_nanos(10), byte: Time(62), latency: Time::from_nanos(50) },
-        receive: Stage {
-            frame: Time::from_nanos(10),
-            byte: Time(62),
-            latency: Time::from_nanos(150),
-        },
-    };
-}
 
 /// Why a cluster cannot be built.
 #[derive(Debug, Error)]

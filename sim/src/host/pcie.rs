@@ -116,6 +116,21 @@ impl Pcie {
         data + data.div_ceil(self.payload) * (header + AROUND)
     }
 
+    /// For how long a write keeps the link, the headers of its packets included.
+    pub fn write_span(&self, bytes: u32) -> Time {
+        self.span(self.packets(bytes.max(1), REQUEST))
+    }
+
+    /// For how long the request of a read keeps the link.
+    pub fn request_span(&self) -> Time {
+        self.span(REQUEST + AROUND)
+    }
+
+    /// For how long the data of reads keeps the link, the headers of its packets included.
+    pub fn data_span(&self, bytes: u32) -> Time {
+        self.span(self.packets(bytes.max(1), COMPLETION))
+    }
+
     /// The share of a long write's bytes on the link that is data.
     pub fn write_efficiency(&self) -> f64 {
         f64::from(self.payload) / f64::from(self.payload + REQUEST + AROUND)
@@ -123,15 +138,14 @@ impl Pcie {
 
     /// From the begin of a write until its last byte is in memory, but for the memory's own time.
     pub fn write_time(&self, bytes: u32) -> Time {
-        self.span(self.packets(bytes.max(1), REQUEST)) + self.latency
+        self.write_span(bytes) + self.latency
     }
 
     /// From the begin of a read of at most [`Pcie::read`] bytes until its last byte has come, where
     /// the host takes `memory` for it.
     pub fn read_time(&self, bytes: u32, memory: Time) -> Time {
-        let request = self.span(REQUEST + AROUND);
-        let data = self.span(self.packets(bytes.clamp(1, self.read), COMPLETION));
-        request + self.latency + memory + self.latency + data
+        let data = self.data_span(bytes.min(self.read));
+        self.request_span() + self.latency + memory + self.latency + data
     }
 
     /// Reads of the greatest length, one behind the other as tags allow, of each of which the host
@@ -139,11 +153,11 @@ impl Pcie {
     pub fn read_stream(&self, memory: &[Time]) -> ReadStream {
         let mut machine = Machine::default();
         let (tags, up, down) = (machine.units_of(self.tags), machine.unit(), machine.unit());
-        let data = self.span(self.packets(self.read, COMPLETION));
+        let data = self.data_span(self.read);
         for time in memory {
             let course = vec![
                 Step::take(TAG, tags, 1),
-                Step::serve(UP, up, self.span(REQUEST + AROUND)),
+                Step::serve(UP, up, self.request_span()),
                 Step::delay(HOST, self.latency + *time + self.latency),
                 Step::serve(DOWN, down, data),
                 Step::give(TAG, tags, 1),

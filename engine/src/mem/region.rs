@@ -10,6 +10,7 @@ use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 /// The options of a new region.
@@ -114,6 +115,11 @@ impl Region {
     /// Whether the region has no bytes.
     pub fn is_empty(&self) -> bool {
         self.inner.len == 0
+    }
+
+    /// The first byte. Peers may change the bytes at any time: no reference may point to them.
+    pub fn address(&self) -> NonNull<u8> {
+        self.inner.mapping.base()
     }
 
     /// Copies bytes into the region. The program orders such accesses and those of peers, by

@@ -28,6 +28,12 @@ impl<'a> Lock<'a> {
         Self { word, offset, processes, held: None }
     }
 
+    /// A handle that holds the lock already, as one that was dropped has left it.
+    pub const fn held_already(mut self, hold: LockMode) -> Self {
+        self.held = Some(hold);
+        self
+    }
+
     /// The mode in which this handle holds the lock, if it does.
     pub const fn held(&self) -> Option<LockMode> {
         self.held

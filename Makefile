@@ -7,13 +7,15 @@ ARGS ?=
 MINUTES ?= 60
 # Pairs of each kind that `make pairs` compares.
 PAIRS ?= 1000
+# The folder below which `make install` puts the library for C.
+PREFIX ?= /usr/local
 # The profile whose programs `make pages` runs.
 PROFILE ?= checked
 
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
 	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	audit book evidence pages deb man install-deps
+	audit book capi evidence install pages deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -23,8 +25,8 @@ check: ## Formatting, lints, tidiness, citations, lists of the interface, docume
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, pages, instruction counts
-	@scripts/deps.sh cargo cc chromium fi_info ip mpicc.openmpi mpiexec.hydra srun mpirun.openmpi \
-		tshark valgrind
+	@scripts/deps.sh cargo cc chromium cmake fi_info ip mpicc.openmpi mpiexec.hydra mpirun.openmpi \
+		pkg-config srun tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 
@@ -79,6 +81,14 @@ bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: 
 evidence: ## Compute the published numbers of the sources anew: docs/evidence.md
 	@scripts/deps.sh cargo cc
 	@cargo run --quiet --release -p ayre-sim --example evidence > docs/evidence.md
+
+capi: ## Build Ayre for C and C++: libayre.so, libayre.a, ayre.h
+	@scripts/deps.sh cargo cc
+	@scripts/capi.sh
+
+install: ## Install Ayre for C and C++ below PREFIX=/usr/local
+	@scripts/deps.sh cargo cc
+	@scripts/capi.sh install '$(PREFIX)'
 
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc

@@ -13,6 +13,7 @@ step cargo clippy --workspace --all-targets -- -D warnings
 step cargo xtask tidy
 step cargo xtask spec
 step cargo xtask api
+step cargo xtask header
 step scripts/drawings.sh check
 export RUSTDOCFLAGS="-D warnings"
 step cargo doc --workspace --no-deps --document-private-items

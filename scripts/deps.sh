@@ -2,9 +2,9 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [chromium] [fi_info] [hpcc] [ip] [lmp] [mpicc.openmpi]
-#                        [mpiexec.hydra] [mpirun.openmpi] [pw.x] [python3] [srun] [tshark]
-#                        [valgrind] [xdlu]
+# usage: scripts/deps.sh [cargo] [cc] [chromium] [cmake] [fi_info] [hpcc] [ip] [lmp]
+#                        [mpicc.openmpi] [mpiexec.hydra] [mpirun.openmpi] [pkg-config] [pw.x]
+#                        [python3] [srun] [tshark] [valgrind] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -28,6 +28,7 @@ package_of() {
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
     chromium) echo chromium ;;
+    cmake) echo cmake ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
     hpcc) echo hpcc ;;
     ip) echo iproute2 ;;
@@ -35,6 +36,7 @@ package_of() {
     mpicc.openmpi) echo libopenmpi-dev ;;
     mpiexec.hydra) echo mpich ;;
     mpirun.openmpi) echo openmpi-bin ;;
+    pkg-config) echo pkg-config ;;
     pw.x) echo quantum-espresso quantum-espresso-data ;;
     python3) echo python3 python3-venv ;;
     srun) echo slurm-client slurmctld slurmd ;;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# All tests, optimised but with assertions; the library without its features; the loom models;
+# All tests, optimised but with assertions; the library without its features; the one for C as it
+# is installed; the loom models;
 # Wireshark's dissector; the pages of the tool in a browser; the blocks of the book; the instruction
 # counts.
 set -eu
@@ -15,6 +16,7 @@ step cargo build --workspace --profile checked
 step cargo test --workspace --profile checked --no-fail-fast
 
 step scripts/features.sh
+PROFILE=checked step scripts/capi-try.sh
 
 # A folder of its own: other flags would otherwise rebuild everything, each time, for both.
 (

@@ -3,6 +3,7 @@
 
 mod api;
 mod finding;
+mod header;
 mod instructions;
 mod modules;
 mod rules;
@@ -38,6 +39,12 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
+    /// Compare the header of the library for C with its sources.
+    Header {
+        /// Write it anew.
+        #[arg(long)]
+        write: bool,
+    },
     /// Check the rules of CONTRIBUTING.md; print `path:line: what` for each breach.
     Tidy,
     /// Check and count the citations of the requirements in spec/.
@@ -60,6 +67,7 @@ enum Command {
 fn main() -> Result<ExitCode> {
     let clean = match Cli::parse().command {
         Command::Api { write } => api::run(&root(), write)?,
+        Command::Header { write } => header::run(&root(), write)?,
         Command::Tidy => tidy::run(&Tree::load(&root())?),
         Command::Spec { strict } => spec::run(&Tree::load(&root())?, strict),
         Command::Instructions(options) => instructions::run(&root(), &options)?,

@@ -30,6 +30,10 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "cli/src/sys/",
     "cli/src/sys.rs",
     "cli/src/perf/side/",
+    "capi/src/border.rs",
+    "capi/src/deposit.rs",
+    "capi/src/memory.rs",
+    "capi/src/place.rs",
     "provider/src/abi/",
     "provider/src/calls/",
     "provider/src/sys/",
@@ -42,6 +46,7 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
 pub(crate) const ATOMIC_HOMES: &[(&str, &str)] = &[
     ("engine/src/sync.rs", "the facade that all other code goes through"),
     ("engine/tests/", "tests choose between the standard library and loom themselves"),
+    ("capi/src/place.rs", "marks of handles, which threads hand over"),
     ("cli/src/sys", "flags that signal handlers set"),
     ("cli/src/perf/raw/", "the raw limits of the machine are measured beneath the engine"),
     ("cli/src/perf/side/", "what they share lies beneath the engine, too"),
@@ -326,13 +331,26 @@ pub(crate) const CRATES: &[CrateRules] = &[
         ],
     },
     CrateRules {
+        folder: "capi/src/",
+        layers: &[
+            "error",
+            "place",
+            "border",
+            "access",
+            "port",
+            "memory",
+            "operation",
+            "deposit message queue together",
+        ],
+    },
+    CrateRules {
         folder: "cli/src/",
         layers: &["deposit manual page sys", "info run study", "net perf sim top", "tune"],
     },
     CrateRules {
         folder: "xtask/src/",
         layers: &[
-            "api finding instructions rules tokens vectors",
+            "api finding header instructions rules tokens vectors",
             "source",
             "tree",
             "modules spec",

@@ -3,12 +3,15 @@
 use crate::finding::Finding;
 use crate::rules::{UNSAFE_HOMES, is_under};
 use crate::source::Source;
-use crate::tokens::{self, UnsafeKind};
+use crate::tokens::{self, UnsafeKind, UnsafeSite};
 use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for source in &tree.sources {
         for site in tokens::unsafe_sites(&source.tokens) {
+            if is_name(source, &site) {
+                continue;
+            }
             let mut report = |what: &str| {
                 findings.push(Finding::new(&source.path, site.line, what));
             };
@@ -24,6 +27,12 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+/// Whether a site only gives a function its name for the linker. If another one has that name, the
+/// linker says so, and the function's own code is as safe as before.
+fn is_name(source: &Source, site: &UnsafeSite) -> bool {
+    site.kind == UnsafeKind::Attribute && source.line(site.line).code.contains("no_mangle")
 }
 
 fn is_argued(source: &Source, line: usize, kind: UnsafeKind) -> bool {
@@ -71,6 +80,8 @@ mod tests {
                     (the table is in xtask/src/rules.rs)";
         assert_eq!(found(check, &[("cli/src/run.rs", text)]), [what]);
         assert!(found(check, &[("cli/src/run.rs", "#![forbid(unsafe_code)]")]).is_empty());
+        let named = "#[unsafe(no_mangle)]\npub extern \"C\" fn a() {}\n";
+        assert!(found(check, &[("cli/src/run.rs", named)]).is_empty());
     }
 
     #[test]
@@ -96,7 +107,7 @@ mod tests {
             "// SAFETY: a\n\nunsafe {}\n",
             "// why\nunsafe impl A for B {}\n",
             "/// A.\npub unsafe fn a() {}\n",
-            "#[unsafe(no_mangle)]\nfn b() {}\n",
+            "#[unsafe(link_section = \"a\")]\nfn b() {}\n",
         ];
         for text in bad {
             assert_eq!(found(check, &[(HOME, text)]).len(), 1, "{text}");

@@ -1,0 +1,60 @@
+/* A driver over ayre.h: a port, and what it has given out. */
+#ifndef AYRE_DRIVER_DRIVER_H
+#define AYRE_DRIVER_DRIVER_H
+
+#include "ayre.h"
+#include "words.h"
+
+/* Handles of one kind, by their numbers. */
+struct handles {
+    void **at;
+    size_t count;
+};
+
+struct locks {
+    struct ayre_lock *at;
+    size_t count;
+};
+
+struct driver {
+    /* NULL after it has left. */
+    ayre_port *port;
+    /* The first one of each kind is of another port, for calls with a foreign handle. */
+    struct handles regions;
+    struct handles remotes;
+    struct handles grants;
+    struct handles queues;
+    struct handles produced;
+    struct locks locks;
+    struct handles depots;
+    struct handles inlets;
+    struct handles entered;
+    /* Depots that were frozen: a number for each time. */
+    struct handles frozen;
+};
+
+/* Keeps a handle. Its number. */
+size_t keep(struct handles *handles, void *handle);
+/* The handle that the next word names. */
+void *kept(const struct handles *handles, struct words *words);
+
+/* Calls, each kind in a file. False for a call of another kind. */
+bool about_peers(struct driver *driver, const char *call, struct words *words);
+bool about_memory(struct driver *driver, const char *call, struct words *words);
+bool about_transfers(struct driver *driver, const char *call, struct words *words);
+bool about_operations(struct driver *driver, const char *call, struct words *words);
+bool about_locks(struct driver *driver, const char *call, struct words *words);
+bool about_messages(struct driver *driver, const char *call, struct words *words);
+bool about_queues(struct driver *driver, const char *call, struct words *words);
+bool about_depots(struct driver *driver, const char *call, struct words *words);
+bool about_inlets(struct driver *driver, const char *call, struct words *words);
+
+/* What operations are described by. */
+struct ayre_options options(struct words *words);
+struct ayre_atomic_op atomic_of(struct words *words);
+struct ayre_rows rows_of(struct words *words);
+/* A part of a region, if the word is one. */
+bool part_of(const struct driver *driver, const char *word, struct ayre_part *part);
+void say_fetched(struct ayre_fetched fetched);
+
+#endif

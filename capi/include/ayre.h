@@ -1,0 +1,1721 @@
+/*
+ * Ayre for C and C++: put and get, atomics, messages, queues and notifications between processes.
+ * @generated from capi/src by `cargo xtask header`.
+ *
+ * Results. A function returns AYRE_OK or a number that is not negative, or else an error code,
+ * which is negative. ayre_strerror has the meaning of a code, and ayre_detail what the last error
+ * of the thread was about. A code from AYRE_BUSY_MESSAGES to AYRE_BUSY_LAST says that there is no
+ * room right now: the call had no effect, so call ayre_progress and try again. All other errors
+ * are final.
+ *
+ * Handles. Each has a function that closes it. A handle that is NULL, was closed, or is of another
+ * kind is an error. A port is to be closed last or first, as you like.
+ *
+ * Memory. A pointer is valid for the length beside it. Text ends with a zero byte and is UTF-8.
+ * Where a pointer may be NULL, its function says so. Lengths are in bytes, and times in
+ * microseconds.
+ *
+ * Threads. A port and its handles are used by one thread at a time. Different ports can be used by
+ * different threads.
+ *
+ * Blocking. A function that may wait says "Blocks". All others return at once.
+ */
+
+#ifndef AYRE_H
+#define AYRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Notify this port when the operation has completed.
+ */
+#define AYRE_REQUESTER 1
+
+/**
+ * Notify the port where the data lands: the target of a put, this port after a get.
+ */
+#define AYRE_COMPLETER 2
+
+/**
+ * Notify the port where data was read: the target of a get or atomic.
+ */
+#define AYRE_RESPONDER 4
+
+/**
+ * The kind of an operation, in notifications: a put.
+ */
+#define AYRE_PUT 1
+
+/**
+ * A get.
+ */
+#define AYRE_GET 2
+
+/**
+ * A put of a word.
+ */
+#define AYRE_PUT_WORD 3
+
+/**
+ * A notification without data.
+ */
+#define AYRE_NOTIFY 4
+
+/**
+ * An atomic without a result.
+ */
+#define AYRE_ATOMIC 5
+
+/**
+ * An atomic with a result.
+ */
+#define AYRE_FETCH 6
+
+/**
+ * A deposit message.
+ */
+#define AYRE_DEPOSIT 7
+
+/**
+ * The reply of a deposit message.
+ */
+#define AYRE_REPLY 8
+
+/**
+ * The condition of a compare-and-swap or fetch-compare-and-add did not hold: the status of its
+ * notification. Nothing was written.
+ */
+#define AYRE_DECLINED 15
+
+/**
+ * An atomic adds the operand to the word.
+ */
+#define AYRE_ADD 1
+
+/**
+ * Bitwise and.
+ */
+#define AYRE_AND 2
+
+/**
+ * Bitwise or.
+ */
+#define AYRE_OR 3
+
+/**
+ * Bitwise exclusive or.
+ */
+#define AYRE_XOR 4
+
+/**
+ * The lesser of two unsigned numbers.
+ */
+#define AYRE_MIN_UNSIGNED 5
+
+/**
+ * The greater of two unsigned numbers.
+ */
+#define AYRE_MAX_UNSIGNED 6
+
+/**
+ * The lesser of two signed numbers.
+ */
+#define AYRE_MIN_SIGNED 7
+
+/**
+ * The greater of two signed numbers.
+ */
+#define AYRE_MAX_SIGNED 8
+
+/**
+ * The word becomes the operand.
+ */
+#define AYRE_SWAP 9
+
+/**
+ * The word becomes the operand if it equals `compare`.
+ */
+#define AYRE_COMPARE_SWAP 10
+
+/**
+ * Fetch-compare-and-add: the operand is added if the word, signed, is at most `compare`. The
+ * result is the new word.
+ */
+#define AYRE_FCAA 11
+
+/**
+ * The holder may send messages that carry instructions of their own.
+ */
+#define AYRE_PROGRAM 32
+
+/**
+ * Messages may use a register's value.
+ */
+#define AYRE_REGISTER_READ 1
+
+/**
+ * Messages may change it.
+ */
+#define AYRE_REGISTER_WRITE 2
+
+/**
+ * All went well.
+ */
+#define AYRE_OK 0
+
+/**
+ * Busy: the receiver has not taken this port's earlier messages. Make progress and try again, as
+ * after each code from here to `AYRE_BUSY_LAST`.
+ */
+#define AYRE_BUSY_MESSAGES -1
+
+/**
+ * Busy: the target has not taken this port's earlier operations.
+ */
+#define AYRE_BUSY_REQUESTS -2
+
+/**
+ * Busy: the notification queue of this port is full. Read it.
+ */
+#define AYRE_BUSY_NOTIFICATIONS -3
+
+/**
+ * Busy: too many operations on this peer are pending.
+ */
+#define AYRE_BUSY_OUTSTANDING -4
+
+/**
+ * Busy: the consumer has not taken this port's earlier records.
+ */
+#define AYRE_BUSY_QUEUE -5
+
+/**
+ * Busy: the other endpoint has not answered the request to connect.
+ */
+#define AYRE_BUSY_CONNECTING -6
+
+/**
+ * Busy: another access holds the depot's lock, or its owner has frozen it.
+ */
+#define AYRE_BUSY_DEPOT -7
+
+/**
+ * Busy: messages of handlers that wait for room fill the messenger's limit.
+ */
+#define AYRE_BUSY_OVERFLOW -8
+
+/**
+ * Busy: messages that wait for the peer fill the channel's limit.
+ */
+#define AYRE_BUSY_CHANNEL -9
+
+/**
+ * The last code of those that say busy.
+ */
+#define AYRE_BUSY_LAST AYRE_BUSY_CHANNEL
+
+/**
+ * Fault: no such key at the target. A fault is final: the call never succeeds as it is.
+ */
+#define AYRE_FAULT_UNKNOWN_KEY -33
+
+/**
+ * Fault: the key was revoked.
+ */
+#define AYRE_FAULT_STALE_KEY -34
+
+/**
+ * Fault: the capability lacks the right that the operation needs.
+ */
+#define AYRE_FAULT_RIGHTS -35
+
+/**
+ * Fault: the range leaves the capability's range.
+ */
+#define AYRE_FAULT_BOUNDS -36
+
+/**
+ * Fault: the address is not a multiple of the width.
+ */
+#define AYRE_FAULT_ALIGNMENT -37
+
+/**
+ * Fault: the peer has left or died.
+ */
+#define AYRE_FAULT_PEER_DEAD -38
+
+/**
+ * Fault: it is empty or contradicts itself, or the peer sent invalid records.
+ */
+#define AYRE_FAULT_MALFORMED -39
+
+/**
+ * Fault: the message or record is longer than its limit.
+ */
+#define AYRE_FAULT_TOO_LONG -40
+
+/**
+ * Fault: no peer of this port, or a handle of another port.
+ */
+#define AYRE_FAULT_FOREIGN_HANDLE -41
+
+/**
+ * Fault: the peer was started anew.
+ */
+#define AYRE_FAULT_PEER_RESTARTED -42
+
+/**
+ * Fault: the inlet has stopped at an earlier message.
+ */
+#define AYRE_FAULT_STOPPED -43
+
+/**
+ * Fault: the inlet has stopped at this message.
+ */
+#define AYRE_FAULT_HELD -44
+
+/**
+ * Fault: the message asks for the program of the depot's owner.
+ */
+#define AYRE_FAULT_EXCEPTION -45
+
+/**
+ * Fault: the connection was refused.
+ */
+#define AYRE_FAULT_REFUSED -46
+
+/**
+ * Fault: there is no memory for more unexpected messages.
+ */
+#define AYRE_FAULT_NO_MEMORY -48
+
+/**
+ * The next message or record is longer than the buffer. It stays where it is.
+ */
+#define AYRE_TOO_LONG -64
+
+/**
+ * A wait has ended with the death of a peer. Each peer is reported once.
+ */
+#define AYRE_PEER_DIED -65
+
+/**
+ * The time of a call is over.
+ */
+#define AYRE_TIMED_OUT -66
+
+/**
+ * A system call has failed: `ayre_errno` has its number.
+ */
+#define AYRE_SYSTEM -80
+
+/**
+ * A peer sent what no correct peer sends.
+ */
+#define AYRE_PROTOCOL -81
+
+/**
+ * The peer has refused the connection.
+ */
+#define AYRE_REFUSED -82
+
+/**
+ * This side has refused the connection.
+ */
+#define AYRE_REJECTED -83
+
+/**
+ * The two sides speak different versions.
+ */
+#define AYRE_VERSION_DIFFERS -84
+
+/**
+ * Another process listens at the path.
+ */
+#define AYRE_IN_USE -85
+
+/**
+ * The peer has left or died during set-up.
+ */
+#define AYRE_PEER_LEFT -86
+
+/**
+ * The environment of the process lacks something, or a variable is wrong.
+ */
+#define AYRE_ENVIRONMENT -87
+
+/**
+ * There is too little memory.
+ */
+#define AYRE_NO_MEMORY -88
+
+/**
+ * No link can be opened with the endpoint of another host.
+ */
+#define AYRE_NO_LINK -89
+
+/**
+ * All UDP ports that may be used are taken.
+ */
+#define AYRE_PORTS_TAKEN -90
+
+/**
+ * A table is full.
+ */
+#define AYRE_EXHAUSTED -91
+
+/**
+ * The call contradicts itself or a stated limit.
+ */
+#define AYRE_INVALID -92
+
+/**
+ * There is no peer of this number.
+ */
+#define AYRE_NO_PEER -93
+
+/**
+ * A handle is NULL, was closed, or is of another kind.
+ */
+#define AYRE_BAD_HANDLE -112
+
+/**
+ * A handle is in use: by another thread, or by the call that has called this function.
+ */
+#define AYRE_HANDLE_IN_USE -113
+
+/**
+ * The library has found a fault of its own. The port may be unusable.
+ */
+#define AYRE_INTERNAL -114
+
+/**
+ * Get.
+ */
+#define AYRE_READ 1
+
+/**
+ * Put.
+ */
+#define AYRE_WRITE 2
+
+/**
+ * Atomics.
+ */
+#define AYRE_UPDATE 4
+
+/**
+ * Notifications at the owner, along with an operation.
+ */
+#define AYRE_MAY_NOTIFY 16
+
+/**
+ * All rights.
+ */
+#define AYRE_ALL_RIGHTS 63
+
+/**
+ * The region is sealed: no other process will ever be able to write it.
+ */
+#define AYRE_SEALED 1
+
+/**
+ * The longest message in bytes. Up to 56 bytes travel in one cache line.
+ */
+#define AYRE_MESSAGE_MAX 1024
+
+/**
+ * Peers access this port's memory themselves: for processes that trust each other not to break
+ * the protocol.
+ */
+#define AYRE_DIRECT 0
+
+/**
+ * This port performs the operations of its peers, and checks each.
+ */
+#define AYRE_MEDIATED 1
+
+/**
+ * Nobody holds the lock by this structure.
+ */
+#define AYRE_FREE 0
+
+/**
+ * Any number of processes may hold the lock in this mode.
+ */
+#define AYRE_SHARED 1
+
+/**
+ * One process alone holds it.
+ */
+#define AYRE_EXCLUSIVE 2
+
+/**
+ * The owner opens its window.
+ */
+#define AYRE_EPOCH_POST 0
+
+/**
+ * The origin begins to access it.
+ */
+#define AYRE_EPOCH_START 1
+
+/**
+ * The origin has ended; its operations are flushed first.
+ */
+#define AYRE_EPOCH_COMPLETE 2
+
+/**
+ * The owner closes its window.
+ */
+#define AYRE_EPOCH_WAIT 3
+
+/**
+ * A depot: registers and stored instructions for deposit messages.
+ */
+typedef struct ayre_depot ayre_depot;
+
+/**
+ * A part of a region that its owner has shared with a peer, and can revoke.
+ */
+typedef struct ayre_grant ayre_grant;
+
+/**
+ * One peer's access to a depot, at the depot's owner.
+ */
+typedef struct ayre_inlet ayre_inlet;
+
+/**
+ * One process's interface to its peers. A port is used by one thread at a time. A program with
+ * several threads that communicate opens one for each.
+ */
+typedef struct ayre_port ayre_port;
+
+/**
+ * The consumer's end of a queue.
+ */
+typedef struct ayre_queue ayre_queue;
+
+/**
+ * Memory of this process that peers can access once it is shared.
+ */
+typedef struct ayre_region ayre_region;
+
+/**
+ * A peer's depot, as far as it lets this port send messages to it.
+ */
+typedef struct ayre_remote_inlet ayre_remote_inlet;
+
+/**
+ * A producer's end of a queue.
+ */
+typedef struct ayre_remote_queue ayre_remote_queue;
+
+/**
+ * Memory of a peer, as far as the peer has shared it.
+ */
+typedef struct ayre_remote_region ayre_remote_region;
+
+/**
+ * An instruction, as `ayre_assemble` gives it.
+ */
+typedef struct ayre_stored {
+    /**
+     * The instruction.
+     */
+    uint64_t word;
+    /**
+     * Its operand, where the message does not bring it.
+     */
+    uint64_t operand;
+    /**
+     * 1 if messages may enter here.
+     */
+    int enters;
+} ayre_stored;
+
+/**
+ * The number of a peer of a port; in a job, its rank.
+ */
+typedef uint16_t ayre_peer;
+
+/**
+ * Bytes from `start` to before `end`.
+ */
+typedef struct ayre_range {
+    /**
+     * The first one.
+     */
+    size_t start;
+    /**
+     * Behind the last one.
+     */
+    size_t end;
+} ayre_range;
+
+/**
+ * The access that a peer gets to a depot.
+ */
+typedef struct ayre_inlet_options {
+    /**
+     * `AYRE_WRITE`, `AYRE_READ`, `AYRE_MAY_NOTIFY` and `AYRE_PROGRAM`, or-ed.
+     */
+    uint32_t rights;
+    /**
+     * The first register of those that the peer's messages may name, and the one behind the last.
+     */
+    uint16_t registers[2];
+    /**
+     * The first instruction of those that they may enter, and the one behind the last.
+     */
+    uint16_t entries[2];
+    /**
+     * The longest data in bytes.
+     */
+    uint16_t longest;
+    /**
+     * 1 if the inlet stops at a message that faults, so that the owner decides.
+     */
+    uint16_t holds;
+} ayre_inlet_options;
+
+/**
+ * A deposit message.
+ */
+typedef struct ayre_deposit_message {
+    /**
+     * 0: it enters a stored instruction. 1: it carries `instruction`.
+     */
+    int carries;
+    /**
+     * The instruction that it carries: the `word` of an `ayre_stored`.
+     */
+    uint64_t instruction;
+    /**
+     * The stored instruction that it enters.
+     */
+    uint16_t entry;
+    /**
+     * The registers that it names for x, y and z.
+     */
+    uint8_t registers[3];
+    /**
+     * The operand that it brings.
+     */
+    uint64_t operand;
+    /**
+     * A bit for each word of four bytes of the data that is written or read; all ones for all.
+     */
+    uint64_t mask;
+    /**
+     * The data; may be NULL if there is none.
+     */
+    const void *data;
+    /**
+     * Its length in bytes.
+     */
+    size_t len;
+} ayre_deposit_message;
+
+/**
+ * The notifications that an operation raises. NULL stands for none.
+ */
+typedef struct ayre_options {
+    /**
+     * `AYRE_REQUESTER`, `AYRE_COMPLETER` and `AYRE_RESPONDER`, or-ed. Those that do not apply to
+     * the operation are ignored.
+     */
+    uint32_t classes;
+    /**
+     * The tag of the notifications.
+     */
+    uint32_t tag;
+    /**
+     * Their value. A get or atomic has a result in its place.
+     */
+    uint64_t value;
+} ayre_options;
+
+/**
+ * The reply to a deposit message, which is deposited at its sender's.
+ */
+typedef struct ayre_deposit_reply {
+    /**
+     * The inlet of this port over which it comes.
+     */
+    struct ayre_inlet *inlet;
+    /**
+     * The message. Its data is what the answer brings.
+     */
+    struct ayre_deposit_message message;
+    /**
+     * Bytes that are read for it.
+     */
+    size_t len;
+    /**
+     * 1 if the value that the answer gives becomes its operand.
+     */
+    int takes_value;
+    /**
+     * The tag of the notification that its test raises.
+     */
+    uint32_t tag;
+    /**
+     * The value of that notification.
+     */
+    uint64_t value;
+} ayre_deposit_reply;
+
+/**
+ * A message at which an inlet has stopped.
+ */
+typedef struct ayre_held_message {
+    /**
+     * The fault of the message.
+     */
+    int cause;
+    /**
+     * 0: it enters a stored instruction. 1: it carries one. 2: it only asks whether the inlet
+     * runs.
+     */
+    int carries;
+    /**
+     * The instruction that it carries.
+     */
+    uint64_t instruction;
+    /**
+     * The stored instruction that it enters.
+     */
+    uint16_t entry;
+    /**
+     * The registers that it names.
+     */
+    uint8_t registers[3];
+    /**
+     * 1 if it brings data.
+     */
+    uint8_t brings;
+    /**
+     * 1 if its sender wants an answer.
+     */
+    uint8_t is_answered;
+    /**
+     * Its operand.
+     */
+    uint64_t operand;
+    /**
+     * Its mask.
+     */
+    uint64_t mask;
+    /**
+     * The tag that its sender gave it.
+     */
+    uint32_t tag;
+    /**
+     * Bytes of its data, or that it wants to read.
+     */
+    uint16_t len;
+    /**
+     * The value that its sender gave it.
+     */
+    uint64_t value;
+} ayre_held_message;
+
+/**
+ * An atomic on a word.
+ */
+typedef struct ayre_atomic_op {
+    /**
+     * Bytes of the word: 4 or 8.
+     */
+    uint8_t width;
+    /**
+     * Its effect: `AYRE_ADD` to `AYRE_FCAA`.
+     */
+    uint8_t op;
+    /**
+     * The operand.
+     */
+    uint64_t operand;
+    /**
+     * The other operand of `AYRE_COMPARE_SWAP` and `AYRE_FCAA`.
+     */
+    uint64_t compare;
+} ayre_atomic_op;
+
+/**
+ * The result of an atomic.
+ */
+typedef struct ayre_fetched {
+    /**
+     * The word before, or after an `AYRE_FCAA`.
+     */
+    uint64_t value;
+    /**
+     * 1 if the word was changed, 0 if the condition did not hold.
+     */
+    int success;
+} ayre_fetched;
+
+/**
+ * Names an entry of a peer's table of capabilities.
+ */
+typedef struct ayre_key {
+    /**
+     * The generation of the entry.
+     */
+    uint32_t generation;
+    /**
+     * The entry.
+     */
+    uint16_t slot;
+} ayre_key;
+
+/**
+ * A message that was received; its bytes are in the buffer.
+ */
+typedef struct ayre_message {
+    /**
+     * The sender. After `AYRE_PEER_DIED` it is the peer that has died.
+     */
+    ayre_peer source;
+    /**
+     * The sender's tag.
+     */
+    uint32_t tag;
+    /**
+     * The length in bytes. After `AYRE_TOO_LONG` it is the length of the next message.
+     */
+    size_t len;
+} ayre_message;
+
+/**
+ * A part of a region of this process, as the local end of an operation. Its data is not copied on
+ * its way.
+ */
+typedef struct ayre_part {
+    /**
+     * The region.
+     */
+    const struct ayre_region *region;
+    /**
+     * The first byte.
+     */
+    size_t offset;
+    /**
+     * How many bytes.
+     */
+    size_t len;
+} ayre_part;
+
+/**
+ * Rows of a matrix, at both ends.
+ */
+typedef struct ayre_rows {
+    /**
+     * Bytes of a row.
+     */
+    uint64_t row_len;
+    /**
+     * Rows.
+     */
+    uint64_t rows;
+    /**
+     * Bytes from the beginning of a row to that of the next one, in local memory.
+     */
+    uint64_t local_stride;
+    /**
+     * Bytes from the beginning of a row to that of the next one, in remote memory.
+     */
+    uint64_t remote_stride;
+} ayre_rows;
+
+/**
+ * The options of a port. Fill it by `ayre_config_init`, then change what you like.
+ */
+typedef struct ayre_config {
+    /**
+     * Bytes of this structure, by which the library knows the version of the header.
+     */
+    size_t size;
+    /**
+     * `AYRE_DIRECT` or `AYRE_MEDIATED`. A connection is direct only where both ports choose that.
+     */
+    uint32_t mode;
+    /**
+     * The number by which peers know this port. A job gives its own.
+     */
+    uint32_t number;
+    /**
+     * Polls of a blocking wait before it yields.
+     */
+    uint32_t spin_polls;
+    /**
+     * Yields before it sleeps.
+     */
+    uint32_t spin_yields;
+    /**
+     * The longest time that connecting and accepting may take, in microseconds.
+     */
+    uint64_t setup_timeout_us;
+    /**
+     * For how long a revocation waits for a peer inside an operation, in microseconds.
+     */
+    uint64_t revoke_grace_us;
+    /**
+     * For how long closing may deliver posted operations to other hosts, in microseconds.
+     */
+    uint64_t linger_us;
+} ayre_config;
+
+/**
+ * A notification.
+ */
+typedef struct ayre_notification {
+    /**
+     * The other port. After `AYRE_PEER_DIED` it is the peer that has died.
+     */
+    ayre_peer source;
+    /**
+     * `AYRE_REQUESTER`, `AYRE_COMPLETER` or `AYRE_RESPONDER`.
+     */
+    uint8_t class_;
+    /**
+     * The kind of the operation: `AYRE_PUT` to `AYRE_REPLY`.
+     */
+    uint8_t operation;
+    /**
+     * `AYRE_OK`, `AYRE_DECLINED`, or a fault.
+     */
+    int32_t status;
+    /**
+     * The tag of the operation.
+     */
+    uint32_t tag;
+    /**
+     * The value of the operation, or its result.
+     */
+    uint64_t value;
+} ayre_notification;
+
+/**
+ * A record that was taken; its bytes are in the buffer.
+ */
+typedef struct ayre_record {
+    /**
+     * The producer. After `AYRE_PEER_DIED` it is the peer that has died.
+     */
+    ayre_peer source;
+    /**
+     * The length in bytes. After `AYRE_TOO_LONG` it is the length of the next record.
+     */
+    size_t len;
+} ayre_record;
+
+/**
+ * An operation of a batch. Its kind says which members count; zero the others.
+ */
+typedef struct ayre_operation {
+    /**
+     * `AYRE_PUT`, `AYRE_PUT_WORD`, `AYRE_ATOMIC` or `AYRE_NOTIFY`.
+     */
+    uint8_t kind;
+    /**
+     * The remote region of all but a notification.
+     */
+    const struct ayre_remote_region *remote;
+    /**
+     * The place in it.
+     */
+    uint64_t offset;
+    /**
+     * The bytes of a put, if `part.region` is NULL.
+     */
+    const void *from;
+    /**
+     * Their number.
+     */
+    size_t len;
+    /**
+     * The part of a region that is put, if its region is not NULL.
+     */
+    struct ayre_part part;
+    /**
+     * The word of `AYRE_PUT_WORD`.
+     */
+    uint64_t word;
+    /**
+     * The atomic.
+     */
+    struct ayre_atomic_op atomic;
+    /**
+     * The notifications.
+     */
+    struct ayre_options options;
+} ayre_operation;
+
+/**
+ * A lock in a word of eight bytes of a remote region, which is 0 at first. Each user has a
+ * structure of its own, and fills it: `struct ayre_lock lock = {remote, 0, 8, AYRE_FREE};`
+ *
+ * A process that dies while it holds the lock leaves it held. The owner of the word may store
+ * zero when it has learned of the death.
+ */
+typedef struct ayre_lock {
+    /**
+     * The remote region with the word.
+     */
+    const struct ayre_remote_region *word;
+    /**
+     * Where the word is: a multiple of eight.
+     */
+    uint64_t offset;
+    /**
+     * How many processes use the lock at most: the same number at all of them.
+     */
+    uint32_t processes;
+    /**
+     * How this structure holds the lock: the library sets it.
+     */
+    int held;
+} ayre_lock;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Reads instructions from text, one a line or with newlines between, such as
+ * `entry; decline if r0 >= r2; write [r0 wrapped]; r0 += r1`. Writes at most `room` of them.
+ * Returns how many there are.
+ */
+int64_t ayre_assemble(const char *lines, struct ayre_stored *instructions, size_t room);
+
+/**
+ * Makes a depot, with all registers 0 and no instructions.
+ */
+int ayre_create_depot(struct ayre_port *port, struct ayre_depot **depot);
+
+/**
+ * Closes the handle of a depot; one that is frozen is thawed. NULL is ignored.
+ */
+int ayre_depot_close(struct ayre_depot *depot);
+
+/**
+ * Reads a register. The memory that the message wrote that has set it is visible.
+ */
+int ayre_depot_register(struct ayre_depot *depot, uint8_t register_, uint64_t *value);
+
+/**
+ * Sets a register. `AYRE_BUSY_DEPOT` while the depot is frozen, or in use for long.
+ */
+int ayre_depot_set_register(struct ayre_depot *depot, uint8_t register_, uint64_t value);
+
+/**
+ * Sets how messages may use the registers from `first` to `last` that they name:
+ * `AYRE_REGISTER_READ` and `AYRE_REGISTER_WRITE`, or-ed.
+ */
+int ayre_depot_protect(struct ayre_depot *depot, uint8_t first, uint8_t last, uint8_t protection);
+
+/**
+ * Stores instructions, the first one at place `at`.
+ */
+int ayre_depot_store(struct ayre_depot *depot,
+                     uint8_t at,
+                     const struct ayre_stored *instructions,
+                     size_t count);
+
+/**
+ * Removes the instructions from place `first` to `last`.
+ */
+int ayre_depot_erase(struct ayre_depot *depot, uint8_t first, uint8_t last);
+
+/**
+ * Keeps all messages out until `ayre_depot_thaw`: registers and memory stay as they are.
+ */
+int ayre_depot_freeze(struct ayre_depot *depot);
+
+/**
+ * Sets a register of a depot that is frozen.
+ */
+int ayre_depot_set_frozen(struct ayre_depot *depot, uint8_t register_, uint64_t value);
+
+/**
+ * Lets messages in again.
+ */
+int ayre_depot_thaw(struct ayre_depot *depot);
+
+/**
+ * Lets a peer send messages to a depot, over a range of a region, under a name that it uses in
+ * `ayre_accept_inlet`.
+ */
+int ayre_share_inlet(struct ayre_port *port,
+                     ayre_peer peer,
+                     struct ayre_depot *depot,
+                     const struct ayre_region *region,
+                     struct ayre_range range,
+                     const struct ayre_inlet_options *access,
+                     uint64_t name,
+                     struct ayre_inlet **inlet);
+
+/**
+ * Takes an inlet back, and closes it. No message comes by it after the call. Blocks for peers
+ * inside an operation. Returns 1 if the region's contents were moved, else 0.
+ */
+int ayre_revoke_inlet(struct ayre_port *port, struct ayre_inlet *inlet);
+
+/**
+ * Closes the handle of an inlet. The peer keeps its access. NULL is ignored.
+ */
+int ayre_inlet_close(struct ayre_inlet *inlet);
+
+/**
+ * Accepts the inlet that a peer has shared, or shares soon, under a name. Blocks.
+ */
+int ayre_accept_inlet(struct ayre_port *port,
+                      ayre_peer peer,
+                      uint64_t name,
+                      struct ayre_remote_inlet **inlet);
+
+/**
+ * Lets an inlet that had stopped take messages again, after its owner has let it run. Blocks.
+ */
+int ayre_rejoin_inlet(struct ayre_port *port, struct ayre_remote_inlet *inlet);
+
+/**
+ * Closes the handle of a peer's inlet. NULL is ignored.
+ */
+int ayre_remote_inlet_close(struct ayre_remote_inlet *inlet);
+
+/**
+ * Sends a deposit message. Does not block: its data may be changed when the call returns. Returns
+ * the ticket, or an error.
+ */
+int64_t ayre_deposit(struct ayre_port *port,
+                     struct ayre_remote_inlet *to,
+                     const struct ayre_deposit_message *message,
+                     const struct ayre_options *with);
+
+/**
+ * Sends a deposit message whose answer is deposited here. Does not block. Returns the ticket, or
+ * an error.
+ */
+int64_t ayre_deposit_with_reply(struct ayre_port *port,
+                                struct ayre_remote_inlet *to,
+                                const struct ayre_deposit_message *message,
+                                const struct ayre_deposit_reply *reply,
+                                const struct ayre_options *with);
+
+/**
+ * Sends a deposit message, and brings its answer: the value that the instruction gives, and `len`
+ * bytes that it reads. Blocks. Returns 1, or 0 if an instruction has declined the message.
+ */
+int ayre_deposit_fetch(struct ayre_port *port,
+                       struct ayre_remote_inlet *to,
+                       const struct ayre_deposit_message *message,
+                       void *into,
+                       size_t len,
+                       uint64_t *value);
+
+/**
+ * The message at which an inlet has stopped, and its data, of which `room` bytes are copied to
+ * `data`. Returns 1 if there is one, 0 while the inlet runs.
+ */
+int ayre_inlet_held(struct ayre_inlet *inlet,
+                    struct ayre_held_message *message,
+                    void *data,
+                    size_t room);
+
+/**
+ * Executes the message at which an inlet has stopped, and lets the inlet run again unless that
+ * faults again. Returns 1 if a test of the message holds, which replaces its notification, else 0.
+ */
+int ayre_inlet_resume(struct ayre_inlet *inlet);
+
+/**
+ * Drops the message at which an inlet has stopped, and lets the inlet run again.
+ */
+int ayre_inlet_skip(struct ayre_inlet *inlet);
+
+/**
+ * Drops the message at which an inlet has stopped, if it has. Sets the registers to 0 that
+ * messages may write, and lets the inlet run again.
+ */
+int ayre_inlet_reset(struct ayre_inlet *inlet);
+
+/**
+ * The text of the last error of this thread, with what it was about. It is valid until the next
+ * call of this function by the thread. Empty if no call has failed.
+ */
+const char *ayre_detail(void);
+
+/**
+ * The number of the system's error behind the last `AYRE_SYSTEM` or `AYRE_NO_MEMORY` of this
+ * thread, as in `errno`; 0 if there was none.
+ */
+int ayre_errno(void);
+
+/**
+ * The meaning of an error code, as text that is valid for ever.
+ */
+const char *ayre_strerror(int code);
+
+/**
+ * Allocates `len` bytes that are zero. `flags` is 0 or `AYRE_SEALED`. Close the region with
+ * `ayre_region_close`.
+ */
+int ayre_alloc(struct ayre_port *port, size_t len, uint32_t flags, struct ayre_region **region);
+
+/**
+ * Registers `len` bytes of the program's own memory, for peers of mediated connections. `base` is
+ * a multiple of eight.
+ *
+ * The memory has to stay until the region was deregistered.
+ */
+int ayre_register(struct ayre_port *port,
+                  void *base,
+                  size_t len,
+                  struct ayre_region **region);
+
+/**
+ * Revokes all grants of a region, and lets nobody use it any more.
+ */
+int ayre_deregister(struct ayre_port *port, const struct ayre_region *region);
+
+/**
+ * Closes the handle of a region. Its memory goes when the port closes, or after
+ * `ayre_deregister`, once no peer has it any more. NULL is ignored.
+ */
+int ayre_region_close(struct ayre_region *region);
+
+/**
+ * The first byte of a region, or NULL if that is no region.
+ *
+ * Peers may change the bytes at any time. The program orders such changes and its own accesses by
+ * notifications, messages and atomics. Words that peers put or update are read with C's atomics.
+ * The address holds until the region is closed, and while peers have the region.
+ */
+void *ayre_region_address(const struct ayre_region *region);
+
+/**
+ * The length of a region in bytes.
+ */
+int64_t ayre_region_len(const struct ayre_region *region);
+
+/**
+ * Performs an atomic on a word of a region of this process, atomic with respect to those of all
+ * peers. `result` may be NULL.
+ */
+int ayre_region_atomic(const struct ayre_region *region,
+                       size_t offset,
+                       const struct ayre_atomic_op *what,
+                       struct ayre_fetched *result);
+
+/**
+ * Shares the bytes from `start` to before `end` with a peer, under a name that it uses in
+ * `ayre_accept_region`. `rights` are `AYRE_READ` and the others, or-ed. `grant` may be NULL: then
+ * it cannot be revoked alone.
+ */
+int ayre_share(struct ayre_port *port,
+               ayre_peer peer,
+               const struct ayre_region *region,
+               struct ayre_range range,
+               uint32_t rights,
+               uint64_t name,
+               struct ayre_grant **grant);
+
+/**
+ * The key of a grant.
+ */
+int ayre_grant_key(const struct ayre_grant *grant, struct ayre_key *key);
+
+/**
+ * Takes a grant back, and closes it. No operation that uses it lands after the call. Blocks for
+ * peers inside an operation. Returns 1 if a peer did not let go, so that the region's contents
+ * were moved to fresh memory at the old address, else 0.
+ */
+int ayre_revoke(struct ayre_port *port, struct ayre_grant *grant);
+
+/**
+ * Closes the handle of a grant. The peer keeps what it was granted. NULL is ignored.
+ */
+int ayre_grant_close(struct ayre_grant *grant);
+
+/**
+ * Accepts the region that a peer has shared, or shares soon, under a name. Blocks.
+ */
+int ayre_accept_region(struct ayre_port *port,
+                       ayre_peer peer,
+                       uint64_t name,
+                       struct ayre_remote_region **remote);
+
+/**
+ * A capability for less: for the bytes of a range, with some of the rights.
+ */
+int ayre_narrow(const struct ayre_remote_region *remote,
+                struct ayre_range range,
+                uint32_t rights,
+                struct ayre_remote_region **narrow);
+
+/**
+ * The length of a remote region in bytes.
+ */
+int64_t ayre_remote_region_len(const struct ayre_remote_region *remote);
+
+/**
+ * The rights on a remote region: `AYRE_READ` and the others, or-ed.
+ */
+int ayre_remote_region_rights(const struct ayre_remote_region *remote);
+
+/**
+ * The peer that has shared a remote region.
+ */
+int ayre_remote_region_peer(const struct ayre_remote_region *remote);
+
+/**
+ * The key of a remote region.
+ */
+int ayre_remote_region_key(const struct ayre_remote_region *remote, struct ayre_key *key);
+
+/**
+ * Closes the handle of a remote region. NULL is ignored.
+ */
+int ayre_remote_region_close(struct ayre_remote_region *remote);
+
+/**
+ * Sends a message of 1 to `AYRE_MESSAGE_MAX` bytes. Does not block: the buffer may be used again
+ * when the call returns. `AYRE_BUSY_MESSAGES` where the receiver has to take earlier ones first.
+ */
+int ayre_send(struct ayre_port *port,
+              ayre_peer to,
+              uint32_t tag,
+              const void *data,
+              size_t len);
+
+/**
+ * Sends a message as `ayre_send` does, and waits for room. Blocks.
+ */
+int ayre_send_wait(struct ayre_port *port, ayre_peer to, uint32_t tag, const void *data, size_t len);
+
+/**
+ * Takes the next message into a buffer of `room` bytes. Returns 1 if there was one, else 0. Does
+ * not block. A message that is longer than the buffer stays: `AYRE_TOO_LONG`.
+ */
+int ayre_try_recv(struct ayre_port *port,
+                  void *into,
+                  size_t room,
+                  struct ayre_message *message);
+
+/**
+ * Takes the next message. Waits for it for `timeout_us` microseconds; for ever if that is
+ * negative. Returns 1. The rest is as for `ayre_try_recv`.
+ */
+int ayre_recv(struct ayre_port *port,
+              void *into,
+              size_t room,
+              struct ayre_message *message,
+              int64_t timeout_us);
+
+/**
+ * Puts `len` bytes to the place at `offset` in a remote region. Does not block: the buffer may be
+ * used again when the call returns.
+ *
+ * Returns the ticket of the operation, which is at least 0, or an error: busy, without effect, or
+ * a fault. `options` may be NULL.
+ */
+int64_t ayre_put(struct ayre_port *port,
+                 const struct ayre_remote_region *remote,
+                 uint64_t offset,
+                 const void *from,
+                 size_t len,
+                 const struct ayre_options *with);
+
+/**
+ * Puts a part of a region. The part is read until the operation has completed: do not change it
+ * before a requester notification or `ayre_flush`. The rest is as for `ayre_put`.
+ */
+int64_t ayre_put_part(struct ayre_port *port,
+                      const struct ayre_remote_region *remote,
+                      uint64_t offset,
+                      const struct ayre_part *from,
+                      const struct ayre_options *with);
+
+/**
+ * Puts rows of a matrix, which lie in `len` bytes from `from` on. The rest is as for `ayre_put`.
+ */
+int64_t ayre_put_rows(struct ayre_port *port,
+                      const struct ayre_remote_region *remote,
+                      uint64_t offset,
+                      const void *from,
+                      size_t len,
+                      const struct ayre_rows *rows,
+                      const struct ayre_options *with);
+
+/**
+ * Puts rows of a matrix in a part of a region. The rest is as for `ayre_put_part`.
+ */
+int64_t ayre_put_part_rows(struct ayre_port *port,
+                           const struct ayre_remote_region *remote,
+                           uint64_t offset,
+                           const struct ayre_part *from,
+                           const struct ayre_rows *rows,
+                           const struct ayre_options *with);
+
+/**
+ * Gets `len` bytes from the place at `offset` in a remote region. Blocks until they are there.
+ * Returns the ticket, or an error. `options` may be NULL.
+ */
+int64_t ayre_get(struct ayre_port *port,
+                 const struct ayre_remote_region *remote,
+                 uint64_t offset,
+                 void *into,
+                 size_t len,
+                 const struct ayre_options *with);
+
+/**
+ * Gets into a part of a region. Does not block: the data is there with the completer notification,
+ * or after `ayre_flush`.
+ */
+int64_t ayre_get_part(struct ayre_port *port,
+                      const struct ayre_remote_region *remote,
+                      uint64_t offset,
+                      const struct ayre_part *into,
+                      const struct ayre_options *with);
+
+/**
+ * Gets rows of a matrix into `len` bytes from `into` on. The rest is as for `ayre_get`.
+ */
+int64_t ayre_get_rows(struct ayre_port *port,
+                      const struct ayre_remote_region *remote,
+                      uint64_t offset,
+                      void *into,
+                      size_t len,
+                      const struct ayre_rows *rows,
+                      const struct ayre_options *with);
+
+/**
+ * Gets rows of a matrix into a part of a region. The rest is as for `ayre_get_part`.
+ */
+int64_t ayre_get_part_rows(struct ayre_port *port,
+                           const struct ayre_remote_region *remote,
+                           uint64_t offset,
+                           const struct ayre_part *into,
+                           const struct ayre_rows *rows,
+                           const struct ayre_options *with);
+
+/**
+ * Puts a word of eight bytes, which is never seen in part. `offset` is a multiple of eight. Does
+ * not block. Returns the ticket, or an error.
+ */
+int64_t ayre_put_word(struct ayre_port *port,
+                      const struct ayre_remote_region *remote,
+                      uint64_t offset,
+                      uint64_t value,
+                      const struct ayre_options *with);
+
+/**
+ * Notifies a peer, behind all operations on it that were posted before. Does not block. Returns
+ * the ticket, or an error.
+ */
+int64_t ayre_notify(struct ayre_port *port, ayre_peer peer, const struct ayre_options *with);
+
+/**
+ * Performs an atomic without a result. Does not block. Returns the ticket, or an error.
+ */
+int64_t ayre_update(struct ayre_port *port,
+                    const struct ayre_remote_region *remote,
+                    uint64_t offset,
+                    const struct ayre_atomic_op *what,
+                    const struct ayre_options *with);
+
+/**
+ * Performs an atomic, and brings its result. Blocks until it is there. `result` may be NULL.
+ */
+int ayre_fetch(struct ayre_port *port,
+               const struct ayre_remote_region *remote,
+               uint64_t offset,
+               const struct ayre_atomic_op *what,
+               const struct ayre_options *with,
+               struct ayre_fetched *result);
+
+/**
+ * Adds to a word of eight bytes, and brings the word before. Blocks until it is there. `before`
+ * may be NULL.
+ */
+int ayre_fetch_add(struct ayre_port *port,
+                   const struct ayre_remote_region *remote,
+                   uint64_t offset,
+                   uint64_t addend,
+                   uint64_t *before);
+
+/**
+ * Fills a structure of options with the usual ones: direct connections, number 0, one minute for
+ * set-up.
+ *
+ * `size` is `sizeof(struct ayre_config)`.
+ */
+int ayre_config_init(struct ayre_config *config,
+                     size_t size);
+
+/**
+ * Opens a port without peers. `options` may be NULL. Does not block. End it with
+ * `ayre_port_close` or `ayre_port_leave`.
+ */
+int ayre_port_open(const struct ayre_config *options, struct ayre_port **port);
+
+/**
+ * Joins the job that `ayre run`, mpirun or Slurm has started this process in, and connects with
+ * all its ranks. `options` may be NULL. Blocks until all ranks have joined.
+ */
+int ayre_port_join(const struct ayre_config *options, struct ayre_port **port);
+
+/**
+ * 1 if a launcher has started this process as a rank of a job, else 0.
+ */
+int ayre_is_launched(void);
+
+/**
+ * Closes a port: peers take it for dead. Blocks at most for `linger_us` of its options. Its other
+ * handles are to be closed, too, before or after it. NULL is ignored.
+ */
+int ayre_port_close(struct ayre_port *port);
+
+/**
+ * Leaves all peers once what was posted and sent has arrived, and closes the port. Blocks.
+ */
+int ayre_port_leave(struct ayre_port *port);
+
+/**
+ * The number by which peers know this port; in a job, the rank.
+ */
+int ayre_port_rank(struct ayre_port *port);
+
+/**
+ * The ports of the job, this one included; 1 for a port outside of jobs.
+ */
+int ayre_port_size(struct ayre_port *port);
+
+/**
+ * Lists the connected peers, at most `room` of them, in ascending order. Returns how many there
+ * are.
+ */
+int64_t ayre_port_peers(struct ayre_port *port, ayre_peer *peers, size_t room);
+
+/**
+ * Listens at a path, for peers of this host. Does not block.
+ */
+int ayre_port_listen(struct ayre_port *port, const char *path);
+
+/**
+ * Connects with the port that listens at a path. Blocks until it has accepted. Returns the peer.
+ */
+int ayre_port_connect(struct ayre_port *port,
+                      const char *path);
+
+/**
+ * Accepts the next port that connects. Blocks. Returns the peer.
+ */
+int ayre_port_accept(struct ayre_port *port);
+
+/**
+ * Connects a port with itself. Returns the peer.
+ */
+int ayre_port_connect_loopback(struct ayre_port *port);
+
+/**
+ * Opens the port to other hosts, at the addresses of `AYRE_NET`, or all that others may reach.
+ *
+ * Links are encrypted by `key`, 64 hexadecimal digits that all ports share; NULL gives plain
+ * links, for closed networks. Writes where the port is found, as text such as
+ * `192.0.2.1:7000 [2001:db8::1]:7000`, into `addresses`, which has `room` bytes. Returns the
+ * length of that text; if it is not below `room`, the text is cut.
+ */
+int64_t ayre_port_open_net(struct ayre_port *port, const char *key, char *addresses, size_t room);
+
+/**
+ * Connects with a port of another host. `addresses` is the text that `ayre_port_open_net` has
+ * given there. Blocks until it has accepted. Returns the peer.
+ */
+int ayre_port_connect_net(struct ayre_port *port, const char *addresses);
+
+/**
+ * Ends a connection at once and forgets the peer, which is told.
+ */
+int ayre_port_disconnect(struct ayre_port *port, ayre_peer peer);
+
+/**
+ * The mode of a connection: `AYRE_DIRECT` or `AYRE_MEDIATED`.
+ */
+int ayre_port_mode(struct ayre_port *port, ayre_peer peer);
+
+/**
+ * 1 if the peer is alive, as far as this port knows. `ayre_progress` finds out.
+ */
+int ayre_port_is_alive(struct ayre_port *port, ayre_peer peer);
+
+/**
+ * Starts a thread of the library that performs the operations of mediated peers. Without it the
+ * port does so in its own calls.
+ */
+int ayre_port_start_engine(struct ayre_port *port);
+
+/**
+ * Serves peers and takes in what has come. Does not block.
+ */
+int ayre_progress(struct ayre_port *port);
+
+/**
+ * Waits until all ranks of the job have come here. Blocks.
+ */
+int ayre_barrier(struct ayre_port *port);
+
+/**
+ * Waits until all operations on a peer have completed there. Blocks.
+ */
+int ayre_flush(struct ayre_port *port, ayre_peer peer);
+
+/**
+ * 1 if all operations on a peer have completed there. Does not block.
+ */
+int ayre_is_flushed(struct ayre_port *port, ayre_peer peer);
+
+/**
+ * Takes the next notification. Returns 1 if there was one, else 0. Does not block.
+ */
+int ayre_poll_notification(struct ayre_port *port, struct ayre_notification *note);
+
+/**
+ * Takes the next notification. Waits for it for `timeout_us` microseconds; for ever if that is
+ * negative. Returns 1.
+ */
+int ayre_wait_notification(struct ayre_port *port, struct ayre_notification *note, int64_t timeout_us);
+
+/**
+ * How many calls were refused for a reason, `AYRE_BUSY_MESSAGES` to `AYRE_BUSY_LAST`, and how many
+ * operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_NO_MEMORY`. With
+ * `AYRE_PROTOCOL` as the code: malformed input of peers.
+ */
+int64_t ayre_port_count(struct ayre_port *port,
+                        int code);
+
+/**
+ * Makes a queue with `capacity` bytes for each producer.
+ */
+int ayre_create_queue(struct ayre_port *port, size_t capacity, struct ayre_queue **queue);
+
+/**
+ * The longest record in bytes.
+ */
+int64_t ayre_queue_record_max(struct ayre_queue *queue);
+
+/**
+ * Closes the consumer's handle of a queue. NULL is ignored.
+ */
+int ayre_queue_close(struct ayre_queue *queue);
+
+/**
+ * Lets a peer produce, under a name that it uses in `ayre_accept_queue`.
+ */
+int ayre_share_queue(struct ayre_port *port, ayre_peer peer, struct ayre_queue *queue, uint64_t name);
+
+/**
+ * Accepts the queue that a peer has shared, or shares soon, under a name. Blocks.
+ */
+int ayre_accept_queue(struct ayre_port *port,
+                      ayre_peer peer,
+                      uint64_t name,
+                      struct ayre_remote_queue **queue);
+
+/**
+ * The longest record in bytes.
+ */
+int64_t ayre_remote_queue_record_max(struct ayre_remote_queue *queue);
+
+/**
+ * The peer that consumes what is enqueued here.
+ */
+int ayre_remote_queue_peer(struct ayre_remote_queue *queue);
+
+/**
+ * Closes a producer's handle of a queue. NULL is ignored.
+ */
+int ayre_remote_queue_close(struct ayre_remote_queue *queue);
+
+/**
+ * Lists the peers that produce, at most `room` of them. Returns how many there are.
+ */
+int64_t ayre_queue_producers(struct ayre_queue *queue, ayre_peer *peers, size_t room);
+
+/**
+ * Takes no more records of a peer.
+ */
+int ayre_remove_producer(struct ayre_port *port, struct ayre_queue *queue, ayre_peer peer);
+
+/**
+ * Enqueues a record. Does not block: the buffer may be used again when the call returns.
+ * `AYRE_BUSY_QUEUE` where the consumer has to take earlier ones first.
+ */
+int ayre_enqueue(struct ayre_port *port, struct ayre_remote_queue *queue, const void *record, size_t len);
+
+/**
+ * Takes the next record into a buffer of `room` bytes. Returns 1 if there was one, else 0. Does
+ * not block. A record that is longer than the buffer stays: `AYRE_TOO_LONG`.
+ */
+int ayre_dequeue(struct ayre_port *port,
+                 struct ayre_queue *queue,
+                 void *into,
+                 size_t room,
+                 struct ayre_record *record);
+
+/**
+ * Takes the next record. Waits for it for `timeout_us` microseconds; for ever if that is negative.
+ * Returns 1. The rest is as for `ayre_dequeue`.
+ */
+int ayre_dequeue_wait(struct ayre_port *port,
+                      struct ayre_queue *queue,
+                      void *into,
+                      size_t room,
+                      struct ayre_record *record,
+                      int64_t timeout_us);
+
+/**
+ * Posts several operations on one peer, in their order: all, or none where there is no room for
+ * all. Does not block. Returns the ticket of the last one, or an error; 0 for no operations.
+ */
+int64_t ayre_post(struct ayre_port *port,
+                  ayre_peer peer,
+                  const struct ayre_operation *operations,
+                  size_t count);
+
+/**
+ * Tries to take a lock once, `AYRE_SHARED` or `AYRE_EXCLUSIVE`. Returns 1 if it was taken, 0 if
+ * not, or if this structure holds it already.
+ */
+int ayre_lock_try(struct ayre_port *port, struct ayre_lock *lock, int how);
+
+/**
+ * Takes a lock. Blocks until it is free.
+ */
+int ayre_lock_take(struct ayre_port *port, struct ayre_lock *lock, int how);
+
+/**
+ * Releases a lock, after everything that was posted to the word's owner has completed there.
+ */
+int ayre_lock_release(struct ayre_port *port, struct ayre_lock *lock);
+
+/**
+ * Tries one step of an access epoch on the word at `offset`, which is 0 at first. `result` has the
+ * state of the word, and whether the step was possible; it may be NULL.
+ */
+int ayre_epoch_step(struct ayre_port *port,
+                    const struct ayre_remote_region *word,
+                    uint64_t offset,
+                    int step,
+                    struct ayre_fetched *result);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* AYRE_H */

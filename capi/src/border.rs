@@ -1,0 +1,226 @@
+//! Pointers that C gives, and all that is done with them.
+//!
+//! No Rust code makes a value of these types: each comes from C, under the contract at the head of
+//! the header. A pointer is NULL, or it is valid during the call. Memory is as long as the length
+//! beside it says, text ends with a zero byte, and a handle is one that the library has given out.
+use crate::error::{Failure, Outcome, status};
+use crate::place::{self, Handle, Held};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::NonNull;
+
+/// A pointer to something that the library reads, or to a handle whose value never changes.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+/// A pointer to something that the library writes, or to a handle that one call at a time uses.
+#[repr(transparent)]
+pub struct Out<T>(*mut T);
+
+/// Bytes that the library reads. Their number comes beside them.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(*const c_void);
+
+/// Bytes that the library writes. Their number comes beside them.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer(*mut c_void);
+
+/// Text that the library reads.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Text(*const c_char);
+
+/// Room for text that the library writes. Its length comes beside it.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct TextBuffer(*mut c_char);
+
+impl<T> std::fmt::Debug for In<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T> std::fmt::Debug for Out<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for In<T> {}
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
+impl<T> In<T> {
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The value, if there is one.
+    pub(crate) fn get<'a>(self) -> Option<&'a T> {
+        // SAFETY: the contract of the header.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The value, which has to be there.
+    pub(crate) fn given<'a>(self) -> Outcome<&'a T> {
+        self.get().ok_or(Failure::Argument("a pointer is NULL"))
+    }
+
+    /// This number of values.
+    pub(crate) fn array<'a>(self, count: usize) -> Outcome<&'a [T]> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        let first = std::ptr::from_ref(self.given()?);
+        // SAFETY: the contract of the header; no memory is longer.
+        Ok(unsafe { std::slice::from_raw_parts(first, possible::<T>(count)?) })
+    }
+}
+
+impl<H: Handle> In<H> {
+    /// The value that a handle names.
+    pub(crate) fn shared<'a>(self) -> Outcome<&'a H::Value> {
+        // SAFETY: the contract of the header.
+        unsafe { place::shared(self.0) }
+    }
+}
+
+impl<T> Out<T> {
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// That it is there.
+    pub(crate) fn given(self) -> Outcome<()> {
+        let is_given = !self.0.is_null();
+        is_given.then_some(()).ok_or(Failure::Argument("the pointer for a result is NULL"))
+    }
+
+    /// Writes a value, if C wants it.
+    pub(crate) fn fill(self, with: impl Into<T>) {
+        if !self.0.is_null() {
+            // SAFETY: the contract of the header.
+            unsafe { self.0.write(with.into()) };
+        }
+    }
+
+    /// Writes one of several values.
+    pub(crate) fn fill_at(self, at: usize, with: impl Into<T>) -> Outcome<()> {
+        self.given()?;
+        // SAFETY: the contract of the header: there is room for as many as the caller counts.
+        unsafe { self.0.add(at).write(with.into()) };
+        Ok(())
+    }
+
+    /// Changes the value, which is there.
+    pub(crate) fn change<R>(self, change: impl FnOnce(&mut T) -> R) -> Outcome<R> {
+        // SAFETY: the contract of the header; nobody else has the value during the call.
+        let value = unsafe { self.0.as_mut() }.ok_or(Failure::Argument("a pointer is NULL"))?;
+        Ok(change(value))
+    }
+}
+
+impl<H: Handle> Out<H> {
+    /// The value that a handle names, for this call alone.
+    pub(crate) fn held(self) -> Outcome<Held<H::Value>> {
+        // SAFETY: the contract of the header.
+        unsafe { place::held(self.0) }
+    }
+
+    /// Ends the handle.
+    pub(crate) fn close(self) -> Outcome<H::Value> {
+        // SAFETY: the contract of the header.
+        unsafe { place::close(self.0) }
+    }
+}
+
+impl<H: Handle> Out<*mut H> {
+    /// Gives a new handle out, for what is made; NULL where that fails.
+    pub(crate) fn hand_out(self, make: impl FnOnce() -> Outcome<H::Value>) -> Outcome<()> {
+        self.given()?;
+        let made = make().map(place::open);
+        self.fill(*made.as_ref().unwrap_or(&std::ptr::null_mut()));
+        made.map(|_| ())
+    }
+}
+
+/// Closes a handle; NULL is none.
+pub(crate) fn closed<H: Handle>(handle: Out<H>) -> c_int {
+    status(|| if handle.is_null() { Ok(()) } else { handle.close().map(drop) })
+}
+
+impl Bytes {
+    pub(crate) fn bytes<'a>(self, len: usize) -> Outcome<&'a [u8]> {
+        match len {
+            0 => Ok(&[]),
+            _ if self.0.is_null() => Err(Failure::Argument("the buffer is NULL")),
+            // SAFETY: the contract of the header; no memory is longer.
+            _ => Ok(unsafe { std::slice::from_raw_parts(self.0.cast(), possible::<u8>(len)?) }),
+        }
+    }
+}
+
+impl Buffer {
+    pub(crate) fn buffer<'a>(self, len: usize) -> Outcome<&'a mut [u8]> {
+        match len {
+            0 => Ok(&mut []),
+            _ if self.0.is_null() => Err(Failure::Argument("the buffer is NULL")),
+            // SAFETY: the contract of the header; no memory is longer, and bytes that were never
+            // written are only written.
+            _ => Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), possible::<u8>(len)?) }),
+        }
+    }
+
+    pub(crate) fn address<T>(self) -> Option<NonNull<T>> {
+        NonNull::new(self.0.cast())
+    }
+}
+
+impl Text {
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    pub(crate) fn text<'a>(self) -> Outcome<&'a str> {
+        if self.0.is_null() {
+            return Err(Failure::Argument("the text is NULL"));
+        }
+        // SAFETY: the contract of the header.
+        let text = unsafe { CStr::from_ptr(self.0) };
+        text.to_str().map_err(|_| Failure::Argument("the text is no UTF-8"))
+    }
+}
+
+impl TextBuffer {
+    /// Writes text, cut where there is too little room.
+    pub(crate) fn say(self, text: &str, room: usize) -> Outcome<()> {
+        if let Some(last) = room.checked_sub(1) {
+            let into = Buffer(self.0.cast()).buffer(room)?;
+            let len = text.len().min(last);
+            into[..len].copy_from_slice(&text.as_bytes()[..len]);
+            into[len] = 0;
+        }
+        Ok(())
+    }
+}
+
+/// A number of values that memory can have.
+fn possible<T>(count: usize) -> Outcome<usize> {
+    let bytes = count.checked_mul(size_of::<T>());
+    let is_possible = bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
+    is_possible.then_some(count).ok_or(Failure::Argument("no memory is that long"))
+}

@@ -1,0 +1,4 @@
+//! The library for C, by programs in C.
+mod built;
+mod conformance;
+mod programs;

@@ -28,12 +28,14 @@
 //! Each step belongs to a [`Part`] of the whole time. The parts of an item, and its waits, sum to
 //! its time exactly.
 mod rate;
+mod record;
 mod run;
 
 use crate::calendar::Calendar;
 use crate::time::Time;
 use std::collections::VecDeque;
 
+pub use record::{Label, Stay};
 pub use run::{Passage, visits};
 
 /// A unit of a machine.
@@ -119,6 +121,7 @@ struct Unit {
     busy: Time,
     /// When `serving` changed last.
     since: Time,
+    label: Label,
 }
 
 impl Unit {
@@ -154,6 +157,8 @@ pub struct Machine {
     calendar: Calendar,
     /// Items that came to a unit at the time that is being handled.
     arrived: Vec<u32>,
+    /// All stays, if they are kept.
+    stays: Option<Vec<Stay>>,
 }
 
 impl Default for Machine {
@@ -164,6 +169,7 @@ impl Default for Machine {
             items: Vec::new(),
             calendar: Calendar::new(Time::from_nanos(50)),
             arrived: Vec::new(),
+            stays: None,
         }
     }
 }
@@ -184,6 +190,11 @@ impl Machine {
     /// The time for which a unit has served, summed over its servers, up to the last change.
     pub fn busy(&self, unit: UnitId) -> Time {
         self.units[unit.0 as usize].busy
+    }
+
+    /// When the last item has ended.
+    pub fn end(&self) -> Time {
+        self.items.iter().filter_map(|item| item.ended).max().unwrap_or_default()
     }
 
     /// The servers of a unit that are kept.

@@ -124,14 +124,17 @@ impl Machine {
         }
         let step = self.step(number);
         let Some(unit) = step.unit else {
+            self.stay(number, &step, now, None);
             return self.go_on(number, now, step.latency);
         };
         match step.hold {
             Hold::End => {
+                self.leave(number, unit, now);
                 self.free(unit, step.servers, now);
                 self.go_on(number, now, step.latency);
             }
             Hold::EndAfter(time) => {
+                self.leave(number, unit, now + time);
                 self.free_at(unit, step.servers, now + time);
                 self.go_on(number, now, step.latency);
             }
@@ -151,6 +154,8 @@ impl Machine {
         let step = self.step(number);
         let item = &mut self.items[number as usize];
         item.waited += now - item.came;
+        let free = if let Hold::For(hold) = step.hold { Some(now + hold) } else { None };
+        self.stay(number, &step, now, free);
         if let Some(id) = step.unit {
             let unit = &mut self.units[id.0 as usize];
             unit.change(unit.serving + step.servers, now);

@@ -65,24 +65,30 @@ impl Emulation {
 
     /// A write and a write back, as the first program sees it.
     pub fn round_trip(&self) -> Passage {
-        passage([self.initiate(), self.finish(), self.initiate(), self.finish()].concat())
+        passage(self.round_trip_steps())
+    }
+
+    /// The steps of a write and a write back.
+    pub fn round_trip_steps(&self) -> Course {
+        [self.initiate(), self.finish(), self.initiate(), self.finish()].concat()
     }
 
     /// A first round trip, on hosts that are cold.
     pub fn first_round_trip(&self, cold: &Cold) -> Passage {
         let misses = Step::delay(MISSES, cold.time(self));
         let mut course = vec![misses, misses];
-        course.extend([self.initiate(), self.finish(), self.initiate(), self.finish()].concat());
+        course.extend(self.round_trip_steps());
         passage(course)
     }
 
     /// A remote read, as its program sees it.
     pub fn read(&self) -> Passage {
-        let mut course = self.initiate();
-        course.extend(self.arrive());
-        course.extend(self.send());
-        course.extend(self.finish());
-        passage(course)
+        passage(self.read_steps())
+    }
+
+    /// The steps of a remote read.
+    pub fn read_steps(&self) -> Course {
+        [self.initiate(), self.arrive(), self.send(), self.finish()].concat()
     }
 
     /// A program sends a cell.

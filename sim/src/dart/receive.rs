@@ -10,7 +10,7 @@
 //! the data when both are done. A sequencer may step through several instructions for each cell.
 use super::cell;
 use super::logic::Work;
-use crate::machine::{Machine, Part, Step};
+use crate::machine::{Course, Machine, Part, Step};
 use crate::time::Time;
 
 /// The link.
@@ -45,23 +45,42 @@ impl Receiver {
     pub fn receive(&self, sequence: &[Work]) -> Reception {
         const CELLS: usize = 200;
         let mut machine = Machine::default();
-        let (link, logic, bus) = (machine.unit(), machine.unit(), machine.unit());
+        let cell = self.block(&mut machine, sequence, 1).swap_remove(0);
+        let first = machine.add(cell, [Time::ZERO; CELLS]);
+        machine.run();
+        let ended = |number: usize| machine.passage(first + number).ended;
+        let each = (ended(CELLS - 1) - ended(CELLS / 2 - 1)).0 / (CELLS / 2) as u64;
+        Reception { latency: ended(0), each: Time(each) }
+    }
+
+    /// Adds the units of a receiver to a machine. The result is the steps of each cell of a block,
+    /// of which the first one goes through these instructions.
+    ///
+    /// Reconstructed: further cells have no control, so the logic lets them pass as they come. The
+    /// bus takes as long for each byte as for those of a first cell.
+    pub fn block(&self, machine: &mut Machine, sequence: &[Work], cells: u32) -> Vec<Course> {
+        let mut unit = |name| machine.named("receiver", name);
+        let (link, logic, bus) = (unit("link"), unit("operation logic"), unit("bus"));
         let whole = cell::time(self.bits_per_second);
         let control = cell::HEADER + cell::CONTROL + cell::CHECK + cell::RESERVED;
         let head = Time(whole.0 * u64::from(control) / u64::from(cell::ALL));
         let cycles: u64 = sequence.iter().map(Work::cycles).sum();
         let decided = Time(self.period.0 * cycles);
         let data = whole - head;
-        let course = vec![
+        let first = vec![
             Step::pipelined(LINK, link, whole, head),
             Step::pipelined(LOGIC, logic, decided, decided.max(data)),
             Step::serve(BUS, bus, self.bus),
         ];
-        let first = machine.add(course, [Time::ZERO; CELLS]);
-        machine.run();
-        let ended = |number: usize| machine.passage(first + number).ended;
-        let each = (ended(CELLS - 1) - ended(CELLS / 2 - 1)).0 / (CELLS / 2) as u64;
-        Reception { latency: ended(0), each: Time(each) }
+        let header = Time(whole.0 * u64::from(cell::HEADER) / u64::from(cell::ALL));
+        let moved = Time(self.bus.0 * u64::from(cell::MORE) / u64::from(cell::DATA));
+        let further = vec![
+            Step::pipelined(LINK, link, whole, header),
+            Step::pipelined(LOGIC, logic, Time::ZERO, whole - header),
+            Step::serve(BUS, bus, moved),
+        ];
+        let others = core::iter::repeat_n(further, cells.saturating_sub(1) as usize);
+        core::iter::once(first).chain(others).collect()
     }
 }
 

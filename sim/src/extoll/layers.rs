@@ -17,6 +17,10 @@ pub const NIC: Part = Part("NIC");
 /// The core of HyperTransport.
 pub const HT: Part = Part("HT");
 
+/// The time of the physical layer, whose transceivers have a clock of their own. Reconstructed: the
+/// transceivers of a Virtex-4 take some 200 ns.
+pub const PHYSICAL_TIME: Time = Time::from_nanos(200);
+
 /// The clocks and the stages of two interfaces with a link between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layers {
@@ -40,7 +44,7 @@ impl Layers {
     /// The prototype at this core clock and clock of HyperTransport.
     ///
     /// The thesis gives no parts of the network trip. Reconstructed: the units of VELO take as long
-    /// as those of RMA, and the transceivers of a Virtex-4 some 200 ns. The other 54 cycles of the
+    /// as those of RMA, and the transceivers take [`PHYSICAL_TIME`]. The other 54 cycles of the
     /// trip of 650 ns are divided evenly over six stages.
     pub fn prototype(core: Clock, host: Clock) -> Self {
         Self {
@@ -50,7 +54,7 @@ impl Layers {
             htax: [HTAX_IN, HTAX_OUT],
             velo: [UNIT; 2],
             network: [9; 3],
-            physical: Time::from_nanos(200),
+            physical: PHYSICAL_TIME,
         }
     }
 

@@ -26,7 +26,7 @@ mod pair;
 use crate::host::Host;
 use crate::time::{Clock, Time};
 pub use operation::Operation;
-pub use pair::{Pair, Transfer};
+pub use pair::{Pair, Transfer, pieces};
 
 /// The parts of an operation's time (table 9-1).
 pub mod part {
@@ -60,6 +60,8 @@ pub struct Parameters {
     pub software: Time,
     /// The processor is held by a store into the device.
     pub store: Time,
+    /// The processor is held by a command: a store, if nothing else is said.
+    pub issue: Time,
     /// The processor's store into the device.
     pub pio_write: Time,
     /// A pass through a unit of RMA.
@@ -109,6 +111,7 @@ impl Parameters {
     pub const LISTED: Self = Self {
         software: Time::from_nanos(300),
         store: Time::ZERO,
+        issue: Time::ZERO,
         pio_write: Time::from_nanos(150),
         unit: Time::from_nanos(50),
         translation: Time::from_nanos(70),
@@ -122,13 +125,17 @@ impl Parameters {
 
     /// The sub-operations composed of the host's times and of cycles of the interface. The network
     /// trip and the software are taken from table 9-2: the thesis says nothing about their parts.
+    /// At another clock than the prototype's, the trip is [`layers::PHYSICAL_TIME`] as before, and
+    /// the rest of it as many cycles.
     pub fn composed(host: &Host, clock: Clock) -> Self {
         Self {
             store: host.store,
+            issue: host.store,
             pio_write: host.to_device + clock.span(HTAX_IN),
             unit: clock.span(UNIT),
             translation: clock.span(atu::HIT + ATS),
             dma_read: host.device_read + clock.span(HTAX_IN + HTAX_OUT),
+            trip: trip(clock),
             dma_write: host.device_write() + clock.span(HTAX_OUT),
             clock: Some(clock),
             turnaround: TURNAROUND,
@@ -147,10 +154,31 @@ impl Parameters {
         Self { translation: Time::ZERO, kernel: Some(kernel), ..self }
     }
 
+    /// The addresses of an operation miss the TLB: each is read from the table in memory (5.2.6).
+    #[must_use]
+    pub fn missing(self, host: &Host, clock: Clock) -> Self {
+        Self { translation: atu::miss(clock, host.device_read) + clock.span(ATS), ..self }
+    }
+
+    /// Commands are given in another way (section 6.4).
+    #[must_use]
+    pub fn issued(self, method: issue::Method, host: &Host, clock: Clock) -> Self {
+        let pio_write = method.start(host) + clock.span(HTAX_IN);
+        Self { pio_write, issue: method.period(host), ..self }
+    }
+
     /// The time of `cycles` cycles.
     fn cycles(&self, cycles: u64) -> Time {
         self.clock.map_or(Time::ZERO, |clock| clock.span(cycles))
     }
+}
+
+/// The network trip at a clock.
+fn trip(clock: Clock) -> Time {
+    let digital = Parameters::LISTED.trip - layers::PHYSICAL_TIME;
+    // The clocks' periods are compared over many cycles, since times are whole picoseconds.
+    let [here, there] = [clock, prototype_clock()].map(|clock| u128::from(clock.span(1 << 20).0));
+    layers::PHYSICAL_TIME + Time((u128::from(digital.0) * here / there) as u64)
 }
 
 /// The prototype's clock.

@@ -44,17 +44,17 @@ struct Node {
 }
 
 impl Node {
-    fn new(machine: &mut Machine) -> Self {
-        let mut unit = || machine.unit();
+    fn new(machine: &mut Machine, place: &'static str) -> Self {
+        let mut unit = |name| machine.named(place, name);
         Self {
-            processor: unit(),
-            from_host: unit(),
-            to_host: unit(),
-            velo: unit(),
-            requester: unit(),
-            responder: unit(),
-            completer: unit(),
-            link: unit(),
+            processor: unit("processor"),
+            from_host: unit("crossbar from the host"),
+            to_host: unit("crossbar to the host"),
+            velo: unit("VELO"),
+            requester: unit("requester"),
+            responder: unit("responder"),
+            completer: unit("completer"),
+            link: unit("link"),
         }
     }
 }
@@ -71,14 +71,6 @@ pub enum Transfer {
 }
 
 impl Transfer {
-    /// Bytes of its operations, in order.
-    fn pieces(self, bytes: u32) -> Vec<u32> {
-        let most = if self == Self::Velo { MESSAGE } else { PAGE };
-        let whole = core::iter::repeat_n(most, (bytes / most) as usize);
-        let rest = bytes % most;
-        whole.chain((rest > 0).then_some(rest)).collect()
-    }
-
     fn operation(self) -> Operation {
         match self {
             Self::Velo => Operation::Velo,
@@ -98,7 +90,7 @@ pub struct Pair {
 impl Pair {
     /// Adds the units of two nodes to a machine.
     pub fn new(machine: &mut Machine, times: Parameters) -> Self {
-        Self { times, nodes: core::array::from_fn(|_| Node::new(machine)) }
+        Self { times, nodes: ["initiator", "target"].map(|place| Node::new(machine, place)) }
     }
 
     /// The steps of an operation of the first node that moves this number of bytes, up to the
@@ -124,7 +116,7 @@ impl Pair {
         // A command has as many bytes as a notification.
         let words = if operation == Operation::Velo { bytes } else { NOTIFICATION }.div_ceil(WORD);
         vec![
-            Step::pipelined(part::SOFTWARE, node.processor, half + times.store, half),
+            Step::pipelined(part::SOFTWARE, node.processor, half + times.issue, half),
             Step::pipelined(part::PIO_WRITE, node.from_host, self.words(words), times.pio_write),
         ]
     }
@@ -144,7 +136,9 @@ impl Pair {
         let (times, node) = (&self.times, &self.nodes[0]);
         if operation == Operation::Velo {
             course.push(Step::take(part::QUEUE, node.velo, 1));
-            self.send(course, node, frame::cycles(bytes, false), (node.velo, 0));
+            // A message has whole words.
+            let cycles = frame::cycles(bytes.next_multiple_of(WORD), false);
+            self.send(course, node, cycles, (node.velo, 0));
             return;
         }
         course.push(Step::take(part::QUEUE, node.requester, 1));
@@ -233,6 +227,19 @@ impl Pair {
     }
 }
 
+/// The bytes of each operation that moves a part of these. Those with a limit move it whole.
+pub fn pieces(operation: Operation, bytes: u32) -> Vec<u32> {
+    let most = match operation {
+        Operation::Velo => MESSAGE,
+        Operation::Put { .. } | Operation::Get => PAGE,
+        _ => bytes,
+    };
+    let whole = bytes.checked_div(most).unwrap_or(0);
+    let rest = bytes - whole * most;
+    let last = (rest > 0 || whole == 0).then_some(rest);
+    core::iter::repeat_n(most, whole as usize).chain(last).collect()
+}
+
 /// Operations of a stream.
 const STREAM: usize = 400;
 
@@ -274,25 +281,11 @@ impl Parameters {
     /// of a get.
     pub fn latency(self, transfer: Transfer, bytes: u32) -> Time {
         let mut machine = Machine::default();
-        let pair = Pair::new(&mut machine, self);
-        let pieces = transfer.pieces(bytes);
-        let last = pieces.len() - 1;
-        let mut ended = Time::ZERO;
-        let items: Vec<_> = (0..)
-            .zip(&pieces)
-            .map(|(number, piece)| {
-                let mut course = pair.course(transfer.operation(), *piece);
-                if number < last && transfer != Transfer::Velo {
-                    course.pop();
-                }
-                machine.add(course, [Time::ZERO])
-            })
-            .collect();
+        let pieces = Pair::new(&mut machine, self).pieces(transfer.operation(), bytes);
+        let items: Vec<_> =
+            pieces.into_iter().map(|course| machine.add(course, [Time::ZERO])).collect();
         machine.run();
-        for item in items {
-            ended = ended.max(machine.passage(item).ended);
-        }
-        ended
+        items.into_iter().map(|item| machine.passage(item).ended).max().unwrap_or_default()
     }
 
     /// Bytes per second of operations of this length in a row. Nobody looks at the end of one, but
@@ -300,17 +293,39 @@ impl Parameters {
     pub fn stream(self, transfer: Transfer, bytes: u32) -> f64 {
         let mut machine = Machine::default();
         let pair = Pair::new(&mut machine, self);
-        let mut course = pair.course(transfer.operation(), bytes);
-        if let Some(kernel) = self.kernel {
-            pair.one_at_a_time(&mut course, kernel.receive);
-        } else if transfer != Transfer::Velo {
-            course.pop();
-        }
+        let course = pair.in_a_row(transfer.operation(), bytes);
         machine.per_second(course, STREAM) * f64::from(bytes)
     }
 }
 
 impl Pair {
+    /// The steps of operations that move these bytes, each of as many as it can. A program looks
+    /// at the end of messages and of the last operation.
+    pub fn pieces(&self, operation: Operation, bytes: u32) -> Vec<Course> {
+        let pieces = pieces(operation, bytes);
+        let others = pieces.len() - 1;
+        let mut courses: Vec<_> =
+            pieces.into_iter().map(|piece| self.course(operation, piece)).collect();
+        if operation != Operation::Velo {
+            courses[..others].iter_mut().for_each(|course| {
+                course.pop();
+            });
+        }
+        courses
+    }
+
+    /// The steps of one of many operations in a row. Nobody looks at the end of a put or a get, but
+    /// at messages, notifications and locks. The kernel has one operation under way at a time.
+    pub fn in_a_row(&self, operation: Operation, bytes: u32) -> Course {
+        let mut course = self.course(operation, bytes);
+        if let Some(kernel) = self.times.kernel {
+            self.one_at_a_time(&mut course, kernel.receive);
+        } else if operation == Operation::Get || !operation.is_notified() {
+            course.pop();
+        }
+        course
+    }
+
     /// The program gives its next command when it has seen the requester's notification, which
     /// tells that the packet has left.
     fn one_at_a_time(&self, course: &mut Course, receive: Time) {
@@ -353,16 +368,16 @@ mod tests {
         for transfer in [Transfer::Velo, Transfer::Put, Transfer::Get] {
             let bytes = 1 << 20;
             let ours = f64::from(bytes) * 1e12 / times.latency(transfer, bytes).0 as f64;
-            let piece = transfer.pieces(bytes)[0];
+            let piece = pieces(transfer.operation(), bytes)[0];
             assert!((ours / times.stream(transfer, piece) - 1.0).abs() < 0.01, "{transfer:?}");
         }
     }
 
     #[test]
     fn pieces_hold_all_bytes() {
-        for transfer in [Transfer::Velo, Transfer::Put] {
+        for operation in [Operation::Velo, Operation::Get] {
             for bytes in [8, 64, 72, 4096, 4104, 10_000] {
-                assert_eq!(transfer.pieces(bytes).iter().sum::<u32>(), bytes);
+                assert_eq!(pieces(operation, bytes).iter().sum::<u32>(), bytes);
             }
         }
     }

@@ -50,6 +50,11 @@ impl Style {
 
     /// Checks for places before each fourth descriptor.
     pub const V3: Self = Self { batch: 4, places: 128, each_notifies: true };
+
+    /// Batches that show its pace: four times as many as the queue holds. The first half fills it.
+    pub fn batches(&self) -> usize {
+        2 * (2 * self.places / self.batch.max(1)).max(16) as usize
+    }
 }
 
 /// The parts of an interface and its host that posting meets.
@@ -139,23 +144,37 @@ impl Sender {
     /// # Errors
     /// See [`PostError`].
     pub fn time(&self, style: Style, bytes: u32) -> Result<f64, PostError> {
-        self.check(style, bytes)?;
         let mut machine = Machine::default();
-        let units = Units {
-            places: machine.units_of(style.places),
-            program: machine.unit(),
-            bus: machine.unit(),
-            engine: machine.unit(),
-            links: machine.unit(),
-        };
-        // Twice as many as the queue holds: the first half fills it.
-        let batches = (2 * style.places / style.batch).max(16) as usize;
+        let course = self.batch(&mut machine, style, bytes)?;
+        let batches = style.batches() / 2;
         let begins = core::iter::repeat_n(Time::ZERO, 2 * batches);
-        let first = machine.add(self.course(&units, style, bytes), begins);
+        let first = machine.add(course, begins);
         machine.run();
         let ended = |batch: usize| machine.passage(first + batch).ended;
         let span = ended(2 * batches - 1) - ended(batches - 1);
         Ok(span.0 as f64 / (batches as f64 * f64::from(style.batch)))
+    }
+
+    /// Adds the units of a sender to a machine. The result is the steps of a batch, from the check
+    /// for places until the program can post again.
+    ///
+    /// # Errors
+    /// See [`PostError`].
+    pub fn batch(
+        &self,
+        machine: &mut Machine,
+        style: Style,
+        bytes: u32,
+    ) -> Result<Course, PostError> {
+        self.check(style, bytes)?;
+        let units = Units {
+            places: machine.named_of("sender", "places of the request queue", style.places),
+            program: machine.named("sender", "program"),
+            bus: machine.named("sender", "bus"),
+            engine: machine.named("sender", "DMA engine"),
+            links: machine.named("network", "links"),
+        };
+        Ok(self.course(&units, style, bytes))
     }
 
     fn check(&self, style: Style, bytes: u32) -> Result<(), PostError> {

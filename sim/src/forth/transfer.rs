@@ -9,7 +9,7 @@
 //! ```
 use super::network::{BYTE, FRAMING, PIPELINE, PROPAGATION};
 use crate::host::pci::PciX;
-use crate::machine::{Course, Machine, Part, Passage, Step};
+use crate::machine::{Course, Machine, Part, Passage, Step, UnitId};
 use crate::time::Time;
 
 /// The processor's writes to the interface.
@@ -57,6 +57,30 @@ pub struct Prototype {
     pub pipeline: Time,
 }
 
+/// The units that a transfer meets.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    /// The sender's bus, for the program.
+    bus: UnitId,
+    /// The sender's DMA engine, which holds its data together until they are read.
+    engine: UnitId,
+    link: UnitId,
+    /// The receiver's bus.
+    receiver: UnitId,
+}
+
+impl Units {
+    /// Adds them to a machine.
+    pub fn new(machine: &mut Machine) -> Self {
+        Self {
+            bus: machine.named("sender", "bus"),
+            engine: machine.named("sender", "DMA engine"),
+            link: machine.named("network", "link"),
+            receiver: machine.named("receiver", "bus"),
+        }
+    }
+}
+
 /// When a transfer passed the four points of the benchmark mode (section V.B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
@@ -76,26 +100,27 @@ impl Prototype {
         Self { bus: PciX::forth(), byte: BYTE, propagation: PROPAGATION, pipeline: PIPELINE }
     }
 
-    /// The steps of a transfer of up to 512 bytes in an idle machine.
+    /// The steps of a transfer of up to 512 bytes.
     ///
     /// The interface stores data as they come from the bus, so this takes no time of its own. The
     /// receiver waits for the tail of the packet: an initiator of PCI-X may not pause in a burst,
     /// and the CRC comes last. Both are reconstructed.
-    pub fn course(&self, start: Start, bytes: u32) -> Course {
+    pub fn course(&self, units: &Units, start: Start, bytes: u32) -> Course {
         let bus = |cycles| self.bus.span(cycles);
         let half = Time(self.propagation.0 / 2);
         let tail = Time(self.byte.0 * u64::from(bytes + FRAMING));
-        let mut course = vec![Step::delay(INITIATION, bus(self.initiation(start, bytes)))];
+        let mut course =
+            vec![Step::serve(INITIATION, units.bus, bus(self.initiation(start, bytes)))];
         if start != Start::Message {
-            course.push(Step::delay(SEND_DMA, bus(self.bus.read(bytes))));
+            course.push(Step::serve(SEND_DMA, units.engine, bus(self.bus.read(bytes))));
         }
         course.extend([
             Step::delay(SEND_NIC, self.pipeline),
-            Step::delay(FLIGHT, half),
+            Step::pipelined(FLIGHT, units.link, tail, half),
             Step::delay(SWITCH, self.pipeline),
             Step::delay(FLIGHT, self.propagation - half),
             Step::delay(RECEIVE_NIC, tail + self.pipeline),
-            Step::delay(RECEIVE_DMA, bus(self.bus.write(bytes))),
+            Step::serve(RECEIVE_DMA, units.receiver, bus(self.bus.write(bytes))),
         ]);
         course
     }
@@ -112,7 +137,8 @@ impl Prototype {
     /// The way of a transfer through an idle machine.
     pub fn transfer(&self, start: Start, bytes: u32) -> Passage {
         let mut machine = Machine::default();
-        let item = machine.add(self.course(start, bytes), [Time::ZERO]);
+        let units = Units::new(&mut machine);
+        let item = machine.add(self.course(&units, start, bytes), [Time::ZERO]);
         machine.run();
         machine.passage(item)
     }

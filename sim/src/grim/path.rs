@@ -107,9 +107,16 @@ struct Units {
 
 impl Units {
     fn new(machine: &mut Machine) -> Self {
-        let [sender, send, turn, link, room, receive, eject, receiver] =
-            core::array::from_fn(|_| machine.unit());
-        Self { sender, send, turn, link, room, receive, eject, receiver }
+        Self {
+            sender: machine.named("sender", "host"),
+            send: machine.named("sender", "firmware"),
+            turn: machine.named("sender", "turn to use the link"),
+            link: machine.named("network", "link"),
+            room: machine.named("receiver", "room for a fragment"),
+            receive: machine.named("receiver", "firmware"),
+            eject: machine.named("receiver", "DMA to the host"),
+            receiver: machine.named("receiver", "host"),
+        }
     }
 }
 
@@ -180,23 +187,32 @@ impl Way<'_> {
 
     /// Adds the segments of a message, each an item. The result is their number.
     fn add(&self, machine: &mut Machine, bytes: u32) -> usize {
+        let segments = self.segments(machine, bytes);
+        let items = segments.len();
+        for course in segments {
+            machine.add(course, [Time::ZERO]);
+        }
+        items
+    }
+
+    /// Adds the units of a way to a machine. The result is the steps of each segment of a message.
+    pub fn segments(&self, machine: &mut Machine, bytes: u32) -> Vec<Course> {
         let units = Units::new(machine);
         let fragments = pieces(bytes, self.cut.fragment.min(MOST));
         let copied = self.api == Api::Active && fragments.len() > 1;
         // A short message prepares the buffer in which fragments are put together (8.2.1).
         let prepares = copied.then_some((WORD, false));
         let all = fragments.iter().map(|&fragment| (fragment, copied));
-        let mut items = 0;
+        let mut courses = Vec::new();
         for (fragment, copied) in prepares.into_iter().chain(all) {
             let mut before = 0;
             for bytes in pieces(fragment, self.cut.segment.unwrap_or(fragment)) {
                 let segment = Segment { bytes, before, fragment, copied };
-                machine.add(self.course(&units, &segment), [Time::ZERO]);
+                courses.push(self.course(&units, &segment));
                 before += bytes;
-                items += 1;
             }
         }
-        items
+        courses
     }
 
     fn course(&self, units: &Units, segment: &Segment) -> Course {

@@ -4,6 +4,10 @@ pub mod pci;
 pub mod pcie;
 
 use crate::time::Time;
+use pcie::Pcie;
+
+/// Bytes of a line of a cache.
+const LINE: u32 = 64;
 
 /// The times of a host, as they are seen from a program and from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +63,17 @@ impl Host {
         device_read: Time::from_nanos(1_000),
         ..Self::HT400
     };
+
+    /// An Opteron with a device at a link of PCI Express, which is our choice: one line of a cache
+    /// is stored or read.
+    pub fn behind(link: &Pcie) -> Self {
+        let memory = Self::HT400.memory;
+        Self {
+            to_device: link.write_time(LINE),
+            device_read: link.read_time(LINE, memory),
+            ..Self::HT400
+        }
+    }
 
     /// From a device's write to the load of a program that polls for it. The way is half of a
     /// device's read without the memory, and the polling load misses the cache.

@@ -14,7 +14,7 @@
 //!
 //! Packets for flow control and acknowledgements go the other way than the data that they are
 //! about, and are not modelled.
-use crate::machine::{Machine, Part, Step};
+use crate::machine::{Course, Machine, Part, Step, UnitId};
 use crate::time::Time;
 
 /// A generation of the standard.
@@ -55,11 +55,31 @@ const AROUND: u32 = 8;
 const REQUEST: u32 = 16;
 const COMPLETION: u32 = 12;
 
-/// Parts of a read's time.
+/// Parts of the time of reads and writes.
 const TAG: Part = Part("wait for a tag");
 const UP: Part = Part("request");
 const HOST: Part = Part("host");
 const DOWN: Part = Part("completions");
+const DATA: Part = Part("data");
+
+/// The units of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    tags: UnitId,
+    up: UnitId,
+    down: UnitId,
+}
+
+impl Units {
+    /// Adds those of a link to a machine.
+    pub fn new(machine: &mut Machine, link: &Pcie) -> Self {
+        Self {
+            tags: machine.named_of("device", "tags", link.tags),
+            up: machine.named("device", "link to the host"),
+            down: machine.named("host", "link to the device"),
+        }
+    }
+}
 
 /// A device's link to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,20 +168,31 @@ impl Pcie {
         self.request_span() + self.latency + memory + self.latency + data
     }
 
+    /// The steps of a read of at most [`Pcie::read`] bytes, where the host takes `memory` for it.
+    pub fn read_course(&self, units: &Units, bytes: u32, memory: Time) -> Course {
+        vec![
+            Step::take(TAG, units.tags, 1),
+            Step::serve(UP, units.up, self.request_span()),
+            Step::delay(HOST, self.latency + memory + self.latency),
+            Step::serve(DOWN, units.down, self.data_span(bytes.min(self.read))),
+            Step::give(TAG, units.tags, 1),
+        ]
+    }
+
+    /// The steps of a write, which is posted: by the device, or by a program.
+    pub fn write_course(&self, units: &Units, by_device: bool, bytes: u32) -> Course {
+        let link = if by_device { units.up } else { units.down };
+        let time = self.span(self.packets(bytes.max(1), REQUEST));
+        vec![Step::serve(DATA, link, time), Step::delay(HOST, self.latency)]
+    }
+
     /// Reads of the greatest length, one behind the other as tags allow, of each of which the host
     /// takes as long as `memory` says.
     pub fn read_stream(&self, memory: &[Time]) -> ReadStream {
         let mut machine = Machine::default();
-        let (tags, up, down) = (machine.units_of(self.tags), machine.unit(), machine.unit());
-        let data = self.data_span(self.read);
+        let units = Units::new(&mut machine, self);
         for time in memory {
-            let course = vec![
-                Step::take(TAG, tags, 1),
-                Step::serve(UP, up, self.request_span()),
-                Step::delay(HOST, self.latency + *time + self.latency),
-                Step::serve(DOWN, down, data),
-                Step::give(TAG, tags, 1),
-            ];
+            let course = self.read_course(&units, self.read, *time);
             machine.add(course, [Time::ZERO]);
         }
         machine.run();

@@ -168,23 +168,7 @@ impl Memory {
     /// Runs accesses. The write buffer has to meet them in their order, which streams do.
     pub fn run(&self, accesses: &[Access]) -> Run {
         let mut machine = Machine::default();
-        let threads = accesses.iter().map(|access| access.thread + 1).max().unwrap_or(0);
-        let units = Units {
-            threads: (0..threads).map(|_| (machine.unit(), machine.unit())).collect(),
-            credits: machine.units_of(self.credits),
-            up: machine.unit(),
-            down: machine.unit(),
-            buffer: machine.unit(),
-            dram: machine.unit(),
-        };
-        let mut state = WriteBuffer::new(self.lines, self.bypass);
-        for access in accesses {
-            let course = if access.kind.writes {
-                let moves = state.write(access.address, access.kind.bytes);
-                self.write(access, &moves, &units)
-            } else {
-                self.read(access, &units)
-            };
+        for course in self.courses(&mut machine, accesses) {
             machine.add(course, [Time::ZERO]);
         }
         machine.run();
@@ -193,6 +177,31 @@ impl Memory {
         let mut done: Vec<_> = done.collect();
         done.sort_unstable();
         Run { done, machine }
+    }
+
+    /// Adds the units of a memory and of the accesses' threads to a machine. The result is the
+    /// steps of each access, in their order.
+    pub fn courses(&self, machine: &mut Machine, accesses: &[Access]) -> Vec<Course> {
+        let threads = accesses.iter().map(|access| access.thread + 1).max().unwrap_or(0);
+        let thread = |_| (machine.named("host", "thread"), machine.named("host", "read under way"));
+        let units = Units {
+            threads: (0..threads).map(thread).collect(),
+            credits: machine.named_of("host", "credits", self.credits),
+            up: machine.named("host", "link to the FPGA"),
+            down: machine.named("FPGA", "link to the host"),
+            buffer: machine.named("FPGA", "write buffer"),
+            dram: machine.named("FPGA", "DRAM"),
+        };
+        let mut state = WriteBuffer::new(self.lines, self.bypass);
+        let course = |access: &Access| {
+            if access.kind.writes {
+                let moves = state.write(access.address, access.kind.bytes);
+                self.write(access, &moves, &units)
+            } else {
+                self.read(access, &units)
+            }
+        };
+        accesses.iter().map(course).collect()
     }
 
     fn half(&self) -> Time {

@@ -16,6 +16,7 @@ pub mod forth;
 pub mod goal;
 pub mod grim;
 pub mod host;
+pub mod interface;
 pub mod link;
 pub mod machine;
 pub mod network;

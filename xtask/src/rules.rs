@@ -284,6 +284,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "dart extoll grim network nic",
             "cluster forth goal report",
             "whtra",
+            "interface",
             "evidence scenario",
         ],
     },

@@ -1,6 +1,6 @@
 //! From the results of replicas to those of a point.
 use super::layout::layout;
-use super::{Bin, Estimate, LinkLoad, Links, Parts, Point, Schedule, Verdict, Window};
+use super::{Bin, Estimate, Interface, LinkLoad, Links, Parts, Point, Schedule, Verdict, Window};
 use crate::link::LinkTiming;
 use crate::network::{Outcome, Record};
 use crate::stats::{Interval, Tally, student};
@@ -29,6 +29,27 @@ pub(crate) struct Replica {
     pub(crate) saturation: Option<f64>,
     /// The course of the schedule, if there was one, or the reason that it did not end.
     pub(crate) timeline: Option<Result<Timeline, String>>,
+    /// The operation of a single interface, if that was all.
+    pub(crate) interface: Option<Interface>,
+}
+
+impl Replica {
+    /// Of an interface without a network.
+    pub(crate) fn of_interface(interface: Interface) -> Self {
+        Self {
+            outcome: Some(Outcome::Measured),
+            tally: Tally::default(),
+            course: interface.latency_ps,
+            made: 0,
+            span: Time(interface.latency_ps),
+            backlog: [0; 3],
+            packets_made: 0,
+            record: None,
+            saturation: None,
+            timeline: None,
+            interface: Some(interface),
+        }
+    }
 }
 
 /// The course of a schedule.
@@ -91,6 +112,7 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         verdict,
         saturation,
         schedule: schedule(replicas),
+        interface: replicas.iter().find_map(|replica| replica.interface.clone()),
         notes,
         replicas: measured.len() as u32,
         packets,
@@ -194,6 +216,9 @@ fn verdict(replicas: &[Replica], measured: &[&Replica]) -> (Verdict, Vec<String>
             "{stopped} of {} replicas were stopped before their end",
             replicas.len()
         ));
+    }
+    if replicas.iter().any(|replica| replica.interface.is_some()) {
+        return (Verdict::Stable, notes);
     }
     let mut timelines = replicas.iter().filter_map(|replica| replica.timeline.as_ref());
     if let Some(timeline) = timelines.next() {

@@ -3,9 +3,11 @@ mod gather;
 mod layout;
 mod table;
 mod trace;
+mod units;
 
 pub(crate) use gather::{Replica, Timeline, gather, is_carried};
 pub use trace::Trace;
+pub use units::{Interface, UnitLoad, UnitTrace, part_names};
 
 use crate::stats::Interval;
 use serde::{Deserialize, Serialize};
@@ -69,6 +71,9 @@ pub struct Point {
     /// The end of the schedule, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// The operation of a single interface, if that was all: then there are no packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Interface>,
     /// One sentence for each thing to know about these results.
     pub notes: Vec<String>,
     /// Replicas with results.

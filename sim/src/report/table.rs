@@ -1,5 +1,5 @@
 //! Results as CSV: a line for each point.
-use super::{Point, ReportError, Results, Verdict};
+use super::{Point, ReportError, Results, Verdict, part_names};
 
 /// The columns behind those of the parameters.
 const COLUMNS: [&str; 19] = [
@@ -32,10 +32,14 @@ impl Results {
     pub fn to_csv(&self) -> Result<String, ReportError> {
         let mut csv = csv::Writer::from_writer(Vec::new());
         let swept = self.points.first().map_or(&[][..], |point| &point.swept);
-        csv.write_record(swept.iter().map(|(name, _)| name.as_str()).chain(COLUMNS))?;
+        let interfaces = interface_columns(&self.points);
+        let names = swept.iter().map(|(name, _)| name.clone());
+        let columns = COLUMNS.iter().map(|name| (*name).to_owned());
+        csv.write_record(names.chain(columns).chain(interfaces.clone()))?;
         for point in &self.points {
             let values = point.swept.iter().map(|(_, value)| value.clone());
-            csv.write_record(values.chain(cells(point)))?;
+            let more = interfaces.iter().map(|column| interface_cell(point, column));
+            csv.write_record(values.chain(cells(point)).chain(more))?;
         }
         let bytes = csv.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -67,6 +71,28 @@ fn cells(point: &Point) -> Vec<String> {
     ];
     cells.extend(rest.map(number));
     cells
+}
+
+/// Further columns of single interfaces, if there are some. The last ones are the parts.
+fn interface_columns(points: &[Point]) -> Vec<String> {
+    let mut columns =
+        ["latency_ps", "operations_per_second", "bytes_per_second"].map(str::to_owned).to_vec();
+    let parts = part_names(points);
+    if parts.is_empty() {
+        return vec![];
+    }
+    columns.extend(parts.iter().map(|name| format!("{name} ps")));
+    columns
+}
+
+fn interface_cell(point: &Point, column: &str) -> String {
+    let Some(interface) = &point.interface else { return String::new() };
+    match column {
+        "latency_ps" => interface.latency_ps.to_string(),
+        "operations_per_second" => number(interface.rate),
+        "bytes_per_second" => number(interface.bandwidth),
+        _ => interface.part_ps(column.trim_end_matches(" ps")).to_string(),
+    }
 }
 
 /// Empty, if it is not known.

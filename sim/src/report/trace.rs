@@ -85,6 +85,6 @@ impl Trace {
     }
 }
 
-fn write_line(to: &mut impl Write, value: &Value) -> io::Result<()> {
+pub(super) fn write_line(to: &mut impl Write, value: &Value) -> io::Result<()> {
     writeln!(to, "{value},")
 }

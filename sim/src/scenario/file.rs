@@ -2,6 +2,7 @@
 use super::table::{KEYS, Key};
 use super::value::{Value, ValueError, nearest};
 use crate::goal::{PatternError, RunError};
+use crate::interface::Refusal;
 use crate::network::BuildError;
 use crate::topology::{LinkError, TopologyError};
 use std::fmt;
@@ -125,6 +126,9 @@ pub enum Problem {
     /// A schedule would not run to its end, or its hosts are impossible.
     #[error(transparent)]
     Schedule(#[from] RunError),
+    /// An interface cannot do it.
+    #[error(transparent)]
+    Interface(#[from] Refusal),
     /// A link that is too fast or too slow.
     #[error("{0}")]
     Rate(super::units::UnitError),

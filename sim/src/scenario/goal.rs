@@ -55,6 +55,7 @@ fn replica(ended: Result<Report, RunError>, mut network: Option<Network>) -> Rep
         saturation: None,
         timeline: Some(ended.map(|report| timeline(&report)).map_err(|error| error.to_string())),
         tally,
+        interface: None,
     }
 }
 

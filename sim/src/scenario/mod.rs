@@ -28,6 +28,7 @@
 //! ```
 mod file;
 mod goal;
+mod interface;
 mod plan;
 mod run;
 mod table;
@@ -36,11 +37,13 @@ mod value;
 
 pub use file::{FILE_MAX, Place, Problem, ScenarioError};
 pub use goal::Goal;
+pub use interface::Trial;
 pub use plan::Plan;
 pub use run::Watch;
 pub use table::{Default, KEYS, Key, Need};
 pub use value::{Kind, SATURATION, Value, ValueError};
 
+use crate::interface::Model;
 use file::{Given, Setting};
 use plan::Values;
 
@@ -164,6 +167,18 @@ impl Key {
     pub fn needs_text(&self) -> String {
         let one = |(name, values): &Need| format!("{name} = {}", values.join(" or "));
         self.needs.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it is a parameter of a model of an interface.
+    pub fn is_of(&self, model: &Model) -> bool {
+        let mut operations = model.operations.iter().map(|operation| operation.name);
+        let is_met = |(name, values): &Need| match *name {
+            "work" => values.contains(&"interface"),
+            "interface" => values.contains(&model.name),
+            "operation" => operations.any(|operation| values.contains(&operation)),
+            other => KEYS[table::index(other)].is_of(model),
+        };
+        !self.needs.is_empty() && self.needs.iter().all(is_met)
     }
 }
 

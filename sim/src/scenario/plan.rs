@@ -1,14 +1,16 @@
 //! A point of a scenario: one value for each parameter, and what they make together.
 use super::file::{Given, Place, Problem, ScenarioError};
 use super::goal::Goal;
+use super::interface::Trial;
 use super::table::{KEYS, Key, Need, ONE_SWITCH, index};
 use super::units::Rate;
 use super::value::{SATURATION, SCHEDULES, Value};
 use crate::goal::{self, Hosts, LogGops, Packets, RunError, Schedule};
+use crate::interface::{Model, Request, Setting};
 use crate::link::LinkTiming;
 use crate::network::{BuildError, Network, NodeQueue, Parameters, Readout, Switching};
 use crate::routing::{Policy, RoutingError};
-use crate::time::Time;
+use crate::time::{Clock, Time};
 use crate::topology::{Dragonfly, Named, Topology, TopologyError};
 use crate::work::{Arrivals, Load, LoadError, Pattern, Sizes};
 use std::path::Path;
@@ -29,6 +31,8 @@ pub struct Plan {
     pub load: Load,
     /// The schedule that runs instead of the packets that nodes make, if there is one.
     pub goal: Option<Goal>,
+    /// The operation of a single interface, if that is all.
+    pub trial: Option<Trial>,
     /// Whether the greatest load is looked for that the network carries.
     pub search: bool,
     /// Packets of each replica that are delivered before the measurement.
@@ -77,15 +81,15 @@ impl Values {
         self.of(name).text.clone()
     }
 
-    fn value(&self, name: &str) -> &Value {
+    pub(super) fn value(&self, name: &str) -> &Value {
         &self.of(name).value
     }
 
-    fn choice(&self, name: &str) -> &'static str {
+    pub(super) fn choice(&self, name: &str) -> &'static str {
         self.value(name).choice()
     }
 
-    fn number(&self, name: &str) -> u32 {
+    pub(super) fn number(&self, name: &str) -> u32 {
         u32::try_from(self.value(name).number()).unwrap_or(u32::MAX)
     }
 
@@ -132,11 +136,13 @@ impl Values {
             Load::new(self.pattern(&topology), self.sizes(), arrivals, self.offered(), &link);
         let load = load.map_err(|error| self.load_error(error))?;
         let goal = self.goal(&topology, &parameters)?;
+        let trial = self.trial()?;
         Ok(Plan {
             topology,
             parameters,
             load,
             goal,
+            trial,
             search: self.searches(),
             warmup: self.value("warmup").number(),
             packets: self.value("packets").number(),
@@ -355,6 +361,31 @@ impl Values {
         Ok(Arc::new(schedule.expect("a pattern writes what can be read")))
     }
 
+    /// The operation of an interface, if that is the work.
+    fn trial(&self) -> Result<Option<Trial>, ScenarioError> {
+        if self.choice("work") != "interface" {
+            return Ok(None);
+        }
+        let Some(model) = Model::named(self.choice("interface")) else { return Ok(None) };
+        let settings = KEYS.iter().filter(|key| key.group == "interface");
+        let cycle = Clock::new(self.value("clock").number()).map_or(Time::ZERO, |one| one.span(1));
+        let setting = |value: &Value| match value {
+            Value::Choice(name) => Setting::Choice(name),
+            Value::Time(span) => Setting::Time(span.time(cycle)),
+            other => Setting::Number(other.number()),
+        };
+        let request = Request {
+            operation: self.choice("operation"),
+            size: self.number("size"),
+            settings: settings.map(|key| (key.name, setting(self.value(key.name)))).collect(),
+        };
+        let trial = Trial { model, request };
+        match trial.bench() {
+            Ok(_) => Ok(Some(trial)),
+            Err(refusal) => Err(self.fail(&refusal.settings(), refusal)),
+        }
+    }
+
     fn offered(&self) -> f64 {
         if self.searches() { 1.0 } else { self.value("load").share() }
     }
@@ -389,6 +420,10 @@ impl Values {
     }
 
     fn sizes(&self) -> Sizes {
+        // The size of an interface's operation is no packet's: there is no network then.
+        if self.choice("work") == "interface" {
+            return Sizes::Fixed(1);
+        }
         let (size, most) = (self.number("size"), self.number("size_most"));
         match self.choice("sizes") {
             "uniform" => Sizes::Uniform(size, most),

@@ -2,7 +2,7 @@
 use super::plan::SEARCH_STEPS;
 use super::{Plan, Scenario};
 use crate::network::{Network, Outcome, Record};
-use crate::report::{FORMAT, Point, Replica, Results, Trace, gather, is_carried};
+use crate::report::{FORMAT, Point, Replica, Results, Trace, UnitTrace, gather, is_carried};
 use crate::time::Time;
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -100,6 +100,16 @@ impl Scenario {
         gathered
     }
 
+    /// The machine of the first operations of an interface, with a record; none, if the work of
+    /// this point is another one.
+    ///
+    /// # Panics
+    /// If there is no such point.
+    pub fn unit_trace(&self, point: usize, operations: usize) -> Option<UnitTrace> {
+        let trial = self.plan(point).trial?;
+        Some(UnitTrace::new(&trial.sound().trace(operations)))
+    }
+
     /// The packets on links of the first replica of a point, after its warm-up: up to `slices`.
     ///
     /// # Panics
@@ -133,6 +143,9 @@ fn build(plan: &Plan, replica: u32) -> Network {
 
 /// Runs a replica.
 fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
+    if let Some(trial) = &plan.trial {
+        return Replica::of_interface(trial.run());
+    }
     if let Some(goal) = &plan.goal {
         let network = goal.packets.map(|_| build(plan, replica));
         let record = (replica == 0).then(|| Record::new(&plan.topology, Time::ZERO, 0));
@@ -199,6 +212,7 @@ fn measure(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
         record: network.take_record(),
         saturation: None,
         timeline: None,
+        interface: None,
     }
 }
 

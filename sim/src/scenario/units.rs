@@ -166,6 +166,17 @@ pub fn rate(text: &str) -> Result<Rate, UnitError> {
     Ok(Rate::Bits(number.times(factor, "bits in a second")?))
 }
 
+/// Reads the rate of a clock such as `156.25 MHz`, in hertz.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn frequency(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split(text, "`156.25 MHz`")?;
+    let factor =
+        factor(FREQUENCIES, unit).ok_or_else(|| unknown(unit, "clocks", &[FREQUENCIES], &[]))?;
+    number.times(factor, "hertz")
+}
+
 /// Reads a share such as `10 %` or `0.1`.
 ///
 /// # Errors
@@ -237,6 +248,7 @@ mod tests {
         assert_eq!(span("0.64 us"), Ok(Span::Picos(640_000)));
         assert_eq!(span("12 cycles"), Ok(Span::Cycles(12)));
         assert_eq!(rate("156.25 MHz"), Ok(Rate::Phits(156_250_000)));
+        assert_eq!(frequency("156.25 MHz"), Ok(156_250_000));
         assert_eq!(rate("10 GB/s"), rate("80 Gb/s"));
         assert_eq!(share("10 %"), Ok(0.1));
         assert_eq!(share("0.25"), Ok(0.25));
@@ -278,7 +290,7 @@ mod tests {
 
         #[test]
         fn no_text_is_too_much(text in ".{0,40}") {
-            let _ = (bytes(&text), span(&text), rate(&text), share(&text));
+            let _ = (bytes(&text), span(&text), rate(&text), frequency(&text), share(&text));
         }
     }
 }

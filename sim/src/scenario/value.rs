@@ -1,6 +1,7 @@
 //! Values of parameters: what is allowed, and what a text says.
 use super::units::{self, Rate, Span, UnitError};
 use crate::goal::{Pattern, ReadError, Schedule};
+use crate::interface::MODELS;
 use crate::time::Time;
 use crate::topology::{FileError, Named};
 use std::fmt;
@@ -32,6 +33,15 @@ pub enum Kind {
     Time,
     /// The rate of a link.
     Rate,
+    /// The rate of a clock, in hertz.
+    Frequency {
+        /// The least one.
+        least: u64,
+        /// The greatest one.
+        most: u64,
+    },
+    /// An operation of a model of an interface.
+    Operation,
     /// A share: a number or a percentage from `least` to `most`.
     Share {
         /// The least one.
@@ -76,7 +86,7 @@ pub(super) const SCHEDULES: [(&str, Option<Pattern>); 6] = [
 pub enum Value {
     /// The name of a choice.
     Choice(&'static str),
-    /// A number, or a length in bytes.
+    /// A number, a length in bytes, or a rate in hertz.
     Number(u64),
     /// A span of time.
     Time(Span),
@@ -166,6 +176,15 @@ impl Kind {
                 Ok(Value::Time(span))
             }
             Self::Rate => Ok(Value::Rate(units::rate(text)?)),
+            Self::Frequency { least, most } => {
+                Ok(Value::Number(within(units::frequency(text)?, least, most)?))
+            }
+            Self::Operation => {
+                let found = operations().find(|name| *name == text);
+                found
+                    .map(Value::Choice)
+                    .ok_or_else(|| ValueError::NoChoice(nearest(text, operations())))
+            }
             Self::Load { .. } if text == SATURATION => Ok(Value::Choice(SATURATION)),
             Self::Share { least, most } | Self::Load { least, most } => {
                 let share = units::share(text)?;
@@ -197,6 +216,11 @@ impl Kind {
             }
         }
     }
+}
+
+/// The operations of all models of interfaces.
+fn operations() -> impl Iterator<Item = &'static str> {
+    MODELS.iter().flat_map(|model| model.operations.iter().map(|operation| operation.name))
 }
 
 /// The path and the text of a file.
@@ -252,6 +276,15 @@ impl fmt::Display for Kind {
             Self::Bytes { least, most } => write!(f, "{} to {}", size(least), size(most)),
             Self::Time => write!(f, "0 ps to 1 s, or up to {CYCLES_MAX} cycles"),
             Self::Rate => f.write_str("a rate such as 2.5 Gb/s, or a frequency of phits"),
+            Self::Frequency { least, most } => {
+                write!(f, "{} MHz to {} MHz", least / 1_000_000, most / 1_000_000)
+            }
+            Self::Operation => {
+                let mut names: Vec<_> = operations().collect();
+                names.sort_unstable();
+                names.dedup();
+                f.write_str(&names.join(", "))
+            }
             Self::Share { least, most } => write!(f, "{least} to {most}, or a percentage"),
             Self::Load { least, most } => {
                 write!(f, "{least} to {most}, a percentage, or {SATURATION}")

@@ -1,5 +1,6 @@
 //! The parameters of scenarios: the one list that the reader of files, `ayre sim list` and the
 //! checks use.
+mod interface;
 mod network;
 mod work;
 
@@ -75,6 +76,8 @@ impl fmt::Display for Default {
 
 /// Work that needs a network.
 const NETWORK: Need = ("work", &["packets", "goal"]);
+/// Work of a single network interface.
+const INTERFACE: Need = ("work", &["interface"]);
 const OURS: &str = "our choice";
 const FORTH: &str = "FORTH prototype, 2006: 8 x 8 buffered crossbar";
 
@@ -83,12 +86,17 @@ pub(super) const ONE_SWITCH: &[&str] = &["star", "switch"];
 
 /// All parameters.
 pub const KEYS: &[Key] = &{
-    let mut all = [network::KEYS[0]; network::KEYS.len() + work::KEYS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        let others = network::KEYS.len();
-        all[at] = if at < others { network::KEYS[at] } else { work::KEYS[at - others] };
-        at += 1;
+    let tables = [network::KEYS, work::KEYS, interface::KEYS];
+    const NUMBER: usize = network::KEYS.len() + work::KEYS.len() + interface::KEYS.len();
+    let mut all = [network::KEYS[0]; NUMBER];
+    let (mut at, mut table, mut place) = (0, 0, 0);
+    while at < NUMBER {
+        if place == tables[table].len() {
+            (table, place) = (table + 1, 0);
+        } else {
+            all[at] = tables[table][place];
+            (at, place) = (at + 1, place + 1);
+        }
     }
     all
 };

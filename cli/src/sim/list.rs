@@ -1,30 +1,50 @@
-//! `ayre sim list`: the parameters of scenarios.
+//! `ayre sim list`: the parameters of scenarios, and the models of interfaces.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
+use ayre_sim::interface::{MODELS, Model};
 use ayre_sim::scenario::{KEYS, Key, Kind};
+
+use super::interface;
 
 /// The arguments of `ayre sim list`.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A parameter, or a group of them, to list alone
+    /// A parameter, a group of them, or an interface (such as extoll) to list alone
     name: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let is_meant =
         |key: &&Key| args.name.as_deref().is_none_or(|n| n == key.name || n == key.group);
+    if let Some(model) = args.name.as_deref().and_then(Model::named) {
+        crate::print(&format!("{}\n{}", interface::model(model), text(&model_keys(model))))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let keys: Vec<_> = KEYS.iter().filter(is_meant).collect();
     if keys.is_empty() {
         let name = args.name.as_deref().unwrap_or_default();
         let groups = groups(&KEYS.iter().collect::<Vec<_>>()).join(", ");
-        let error = anyhow!("there is no parameter or group `{name}`; the groups are {groups}");
+        let models = MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
+        let error = anyhow!(
+            "there is no parameter, group or interface `{name}`; the groups are {groups}; the \
+             interfaces are {models}"
+        );
         return Ok(crate::refused(&error));
     }
-    crate::print(&text(&keys))?;
+    let mut text = text(&keys);
+    if args.name.as_deref().is_none_or(|name| name == "interface") {
+        text += &format!("\n{}", interface::models());
+    }
+    crate::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The parameters of a model.
+fn model_keys(model: &Model) -> Vec<&'static Key> {
+    KEYS.iter().filter(|key| key.is_of(model)).collect()
 }
 
 /// The groups, in the order in which they come first.
@@ -71,6 +91,18 @@ fn entry(key: &Key) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interface_is_listed_with_its_parameters_and_no_others() {
+        let names = |model| {
+            let keys = model_keys(Model::named(model).unwrap());
+            keys.iter().map(|key| key.name).collect::<Vec<_>>()
+        };
+        let extoll = ["interface", "operation", "clock", "host", "translation", "issue"];
+        assert_eq!(names("extoll"), [&["size"], &extoll[..]].concat());
+        assert_eq!(names("forth"), ["size", "interface", "operation", "clock", "style", "batch"]);
+        assert!(names("bus").contains(&"tags") && !names("grim").contains(&"clock"));
+    }
 
     #[test]
     fn every_parameter_is_listed_once_with_its_default() {

@@ -1,7 +1,10 @@
-//! `ayre sim`: networks in simulated time, as a file or the default values describe them.
+//! `ayre sim`: networks and network interfaces in simulated time, as a file or the default values
+//! describe them.
 
+mod interface;
 mod list;
 mod merge;
+mod numbers;
 mod outputs;
 mod page;
 mod run;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, bail};
-use ayre_sim::report::{Results, Trace};
+use ayre_sim::report::{Results, Trace, UnitTrace};
 use ayre_sim::scenario::{FILE_MAX, Scenario};
 
 use super::outputs::{Outputs, Views};
@@ -16,6 +16,8 @@ use super::watch::Progress;
 
 /// Packets on links that a trace shows at most.
 const SLICES_MAX: usize = 100_000;
+/// Operations of an interface that a trace shows.
+const OPERATIONS: usize = 32;
 /// Bytes of kept results at most.
 const RESULTS_MAX: usize = 1 << 30;
 
@@ -37,7 +39,8 @@ pub(super) struct Run {
     given: Given,
     #[command(flatten)]
     outputs: Outputs,
-    /// Write the packets on links of the first replica to this file, which Perfetto and Chrome show
+    /// Write the packets on links of the first replica, or the busy units of an interface, to this
+    /// file, which Perfetto and Chrome show
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
@@ -67,14 +70,19 @@ impl Run {
             Err(error) => return Ok(crate::refused(&error)),
         };
         let plan = scenario.plan(0);
-        let traced = if self.trace.is_some() { plan.warmup + plan.packets } else { 0 };
+        let of_network = self.trace.is_some() && plan.trial.is_none();
+        let traced = if of_network { plan.warmup + plan.packets } else { 0 };
         let watch = Progress::new(scenario.packets() + traced)?;
         let results = scenario.run_watched(&name, self.given.threads(), &watch);
-        let trace = self.trace.as_ref().map(|_| scenario.trace(0, SLICES_MAX, &watch));
+        let trace = of_network.then(|| scenario.trace(0, SLICES_MAX, &watch));
         drop(watch);
         let status = self.outputs.give(&results)?;
-        if let (Some(path), Some(trace)) = (&self.trace, trace) {
-            write_trace(path, &trace)?;
+        if let Some(path) = &self.trace {
+            match (trace, scenario.unit_trace(0, OPERATIONS)) {
+                (Some(trace), _) => write_trace(path, &trace)?,
+                (None, Some(trace)) => write_unit_trace(path, &trace)?,
+                (None, None) => {}
+            }
         }
         Ok(status)
     }
@@ -140,16 +148,32 @@ fn read(path: &Path, most: usize) -> Result<String> {
 }
 
 fn write_trace(path: &Path, trace: &Trace) -> Result<()> {
-    let write = || {
-        let mut file = BufWriter::new(File::create(path)?);
-        trace.write(&mut file)?;
-        file.flush()
-    };
-    write().with_context(|| format!("could not write {}", path.display()))?;
+    write_file(path, |file| trace.write(file))?;
     let (shown, missed) = (trace.slices().len(), trace.missed());
     crate::print(&format!(
         "trace        {shown} packets on links in {}, {missed} more not shown\n",
         path.display()
     ))?;
     Ok(())
+}
+
+fn write_unit_trace(path: &Path, trace: &UnitTrace) -> Result<()> {
+    write_file(path, |file| trace.write(file))?;
+    let (shown, path) = (trace.slices(), path.display());
+    crate::print(&format!(
+        "trace        {shown} times that a unit was kept by {OPERATIONS} operations, in {path}\n"
+    ))?;
+    Ok(())
+}
+
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<()> {
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        write(&mut file)?;
+        file.flush()
+    };
+    write().with_context(|| format!("could not write {}", path.display()))
 }

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use ayre_sim::report::{Estimate, Point, Results};
 use ayre_sim::scenario::KEYS;
 
+use super::interface;
+use super::numbers::percent;
 use crate::info::tables::aligned;
 use crate::page::Unit;
 
@@ -17,7 +19,7 @@ pub(super) fn text(results: &Results) -> String {
     if let [point] = &results.points[..] {
         text += &detail(point);
     } else {
-        text += &aligned(&lines(&results.points));
+        text += &aligned(&table(&results.points));
         for (number, point) in (1..).zip(&results.points) {
             for note in &point.notes {
                 // Writing to a string cannot fail.
@@ -45,6 +47,10 @@ fn detail(point: &Point) -> String {
     };
     for (number, (name, value)) in given(point).enumerate() {
         tell(if number == 0 { "given" } else { "" }, &format!("{name} = {value}"));
+    }
+    if let Some(interface) = &point.interface {
+        interface::detail(interface).iter().for_each(|(name, told)| tell(name, told));
+        return text;
     }
     tell("verdict", point.verdict.word());
     point.notes.iter().for_each(|note| tell("", note));
@@ -97,8 +103,14 @@ pub(super) fn parts(point: &Point) -> [(&'static str, f64, f64); 3] {
     ]
 }
 
-/// A table with a line for each point.
-pub(super) fn lines(points: &[Point]) -> Vec<Vec<String>> {
+/// A table with a line for each point, whatever its work was.
+pub(super) fn table(points: &[Point]) -> Vec<Vec<String>> {
+    let of_interfaces = points.iter().any(|point| point.interface.is_some());
+    if of_interfaces { interface::lines(points) } else { lines(points) }
+}
+
+/// A table with a line for each point of a network.
+fn lines(points: &[Point]) -> Vec<Vec<String>> {
     let swept = points.first().map_or(&[][..], |point| &point.swept);
     let names = swept.iter().map(|(name, _)| name.clone());
     let shares = SHARES.map(|share| format!("{} within", percent(share)));
@@ -148,13 +160,6 @@ fn estimate(Estimate { mean, half_width }: Estimate, unit: &str) -> String {
     format!("{mean:.decimals$} {unit} +- {half_width:.decimals$}")
 }
 
-/// A share, with as few digits as tell it from others.
-pub(super) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    let text = format!("{percent:.2}");
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,10 +172,5 @@ mod tests {
         assert_eq!(told(12.0, 0.0), "12.000 ns +- 0.000");
         assert_eq!(told(2e6, f64::INFINITY), "2.000 ms +- ?");
         assert_eq!(share(Estimate { mean: 0.5, half_width: 0.0123 }), "50.0 % +- 1.2");
-    }
-
-    #[test]
-    fn shares_have_no_noughts_at_their_end() {
-        assert_eq!([0.5, 0.9999, 1.0, 0.0].map(percent), ["50 %", "99.99 %", "100 %", "0 %"]);
     }
 }

@@ -67,6 +67,11 @@ fn a_fault_of_the_input_is_told_with_its_place() {
         (&["run", "none.toml"], "none.toml".to_owned(), "could not read"),
         (&["report", &cut], cut.clone(), "line 1 column 22"),
         (&["list", "lode"], "lode".to_owned(), "the groups are topology"),
+        (
+            &["run", "work=interface", "operation=load"],
+            "argument `operation=load`".to_owned(),
+            "extoll has no operation `load`; it has velo, ",
+        ),
     ] {
         let said = said(2, arguments);
         assert!(said.starts_with("ayre: ") && said.lines().count() == 1, "{said}");
@@ -84,6 +89,46 @@ fn a_trace_has_the_packets_on_links() {
     let events = trace["traceEvents"].as_array().unwrap();
     let slices = events.iter().filter(|event| event["ph"] == "X").count();
     assert!(slices > 0 && slices as f64 == shown, "{slices} {text}");
+}
+
+#[test]
+fn an_interface_tells_its_latency_by_parts_and_its_stream() {
+    let listed = said(0, &["list", "extoll"]);
+    for part in ["put-notified", "1 B to 65536 B", "translation = hit", "section 6.4.1"] {
+        assert!(listed.contains(part), "{part} in {listed}");
+    }
+    assert!(!listed.contains("topology") && said(0, &["list"]).contains("\n  grim: GRIM on"));
+    let text = said(0, &["run", "work=interface", "operation=put"]);
+    let of = |name: &str, unit: &str| super::number(&text, name, unit);
+    // Table 9-1: 1990 ns within 5 %.
+    assert!((of("latency", " us") / 1.99 - 1.0).abs() < 0.05, "{text}");
+    assert!(text.contains(") network trip") && text.contains("initiator: requester is kept"));
+    let folder = Folder::new("sim-interface");
+    let [csv, html, trace] = ["a.csv", "a.html", "a.json"].map(|name| folder.0.join(name));
+    let [csv, html, trace] = [&csv, &html, &trace].map(|path| path.to_str().unwrap());
+    let sweep = ["sweep", "work=interface", "operation=get", "size=[8 B, 64 B, 4 KiB]"];
+    let text = said(0, &[&sweep[..], &["--csv", csv, "--html", html]].concat());
+    assert!(text.contains("bandwidth") && text.contains("network trip"), "{text}");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let lines: Vec<Vec<_>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name| lines[0].iter().position(|other| *other == name).unwrap();
+    for line in &lines[1..] {
+        let number = |at: usize| line[at].parse::<u64>().unwrap();
+        let parts = lines[0].iter().enumerate().filter(|(_, name)| name.ends_with(" ps"));
+        let sum: u64 = parts.map(|(at, _)| number(at)).sum();
+        assert_eq!(sum, number(column("latency_ps")), "{line:?}");
+    }
+    let page = std::fs::read_to_string(html).unwrap();
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let page = Document::parse_with_options(&page, options).unwrap();
+    let titles = words(&page, "figcaption");
+    assert_eq!(titles.len(), 4, "{titles:?}");
+    assert_eq!(titles[0], "Latency of one alone by its parts");
+    said(0, &["run", "work=interface", "operation=get", "--trace", trace]);
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().any(|event| event["args"]["name"] == name);
+    assert!(named("initiator") && named("responder") && named("items"), "{events:?}");
 }
 
 /// All words of a page's elements of this name.

@@ -7,7 +7,8 @@ use ayre_sim::scenario::units::{Rate, Span};
 use ayre_sim::scenario::{KEYS, Kind, Value};
 
 use crate::page::{Axis, Bar, Bars, Chart, Drawing, Plot, Series, Shown, Table, Unit};
-use crate::sim::text::{SHARES, percent, share, time, within};
+use crate::sim::numbers::percent;
+use crate::sim::text::{SHARES, share, time, within};
 
 /// Curves in a chart at most.
 const CURVES_MAX: usize = 8;
@@ -27,7 +28,7 @@ pub(super) fn charts(points: &[Point]) -> Vec<Chart> {
 }
 
 /// Points along a parameter that is a number: one curve for each combination of the others.
-struct Sweep<'a> {
+pub(super) struct Sweep<'a> {
     x: Axis,
     curves: Vec<(String, Vec<(f64, &'a Point)>)>,
     /// Curves that are not drawn.
@@ -36,7 +37,7 @@ struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     /// The load goes to the right if it is swept, or else the last parameter that is a number.
-    fn new(points: &[&'a Point]) -> Option<Self> {
+    pub(super) fn new(points: &[&'a Point]) -> Option<Self> {
         let swept = &points[0].swept;
         let is_number = |at: &usize| points.iter().all(|point| number(point, *at).is_some());
         let numbers: Vec<_> = (0..swept.len()).filter(is_number).collect();
@@ -139,7 +140,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// A curve of a quantity with its intervals for each combination.
-    fn chart(
+    pub(super) fn chart(
         &self,
         title: &str,
         y: Axis,
@@ -177,7 +178,7 @@ fn in_percent(Estimate { mean, half_width }: Estimate) -> Estimate {
     Estimate { mean: 100.0 * mean, half_width: 100.0 * half_width }
 }
 
-fn exactly(mean: f64) -> Estimate {
+pub(super) fn exactly(mean: f64) -> Estimate {
     Estimate { mean, half_width: 0.0 }
 }
 

@@ -4,7 +4,7 @@ use ayre_sim::report::{LinkLoad, Point};
 
 use super::curves::unit_of;
 use crate::page::{Axis, Bar, Bars, Chart, Drawing, Map, Plot, Series, Shown, Table, Unit, Way};
-use crate::sim::text::percent;
+use crate::sim::numbers::percent;
 
 /// Routers of a map at most.
 const ROUTERS_MAX: usize = 4096;

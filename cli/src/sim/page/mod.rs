@@ -1,13 +1,14 @@
 //! Results as a page for a browser: curves over a sweep, and a closer look at some of its points.
 
 mod curves;
+mod interface;
 mod look;
 
 use anyhow::Result;
 use ayre_sim::report::{Point, Results, Verdict};
 use ayre_sim::scenario::KEYS;
 
-use super::text::{given, lines, parts, time, values};
+use super::text::{self, given, parts, time, values};
 use crate::page::{Axis, Chart, Drawing, Page, Stack, Stacks, Table, Unit, made_by};
 
 /// Points whose time is drawn by its parts at most.
@@ -34,14 +35,21 @@ const READING: [&str; 6] = [
 /// The page of results.
 pub(super) fn page(results: &Results) -> Result<Page> {
     let mut page = Page::new(&format!("ayre sim: {}", results.name), &made_by());
-    page.text(&verdict(results));
+    let of_interfaces = results.points.iter().any(|point| point.interface.is_some());
+    if !of_interfaces {
+        page.text(&verdict(results));
+    }
     page.heading("How to read this");
-    page.list(&READING);
+    page.list(if of_interfaces { &interface::READING[..] } else { &READING });
     page.heading("Results");
     page.table(&table(results));
     let notes = notes(&results.points);
     if !notes.is_empty() {
         page.list(&notes);
+    }
+    if of_interfaces {
+        page.heading("Where the time goes, and how many in a row");
+        page.charts(&interface::charts(&results.points))?;
     }
     let curves = curves::charts(&results.points);
     if !curves.is_empty() {
@@ -88,7 +96,7 @@ fn verdict(results: &Results) -> String {
 }
 
 fn table(results: &Results) -> Table {
-    let mut lines = lines(&results.points).into_iter();
+    let mut lines = text::table(&results.points).into_iter();
     let mut table = Table::new(lines.next().unwrap_or_default());
     table.lines = lines.collect();
     table
@@ -203,7 +211,7 @@ mod tests {
                 point.parts.queued_ps = u64::MAX;
             }
             assert!(charts(&wild) > 0, "{number}");
-            let _ = crate::sim::text::text(&wild);
+            let _ = text::text(&wild);
         }
         let mut empty = sound.clone();
         for point in &mut empty.points {

@@ -1,5 +1,8 @@
 //! The scenario files that teach: each is run in short, and shows what its comment says.
-use ayre_sim::report::{Point, Results, Verdict};
+use ayre_sim::extoll::{atu, prototype_clock};
+use ayre_sim::host::Host;
+use ayre_sim::host::pcie::{Generation, Pcie};
+use ayre_sim::report::{Interface, Point, Results, Verdict};
 use ayre_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +40,7 @@ fn every_file_is_run_here() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         assert!(own.contains(&format!("run(\"{name}\"")), "{name}");
     }
-    assert_eq!(files.len(), 12);
+    assert_eq!(files.len(), 15);
 }
 
 #[test]
@@ -152,5 +155,69 @@ fn window() {
     for (point, window) in points.iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]) {
         let expected = window * 1638.4 / (point.delay_ns.mean + 10_000.0);
         close(point.accepted.mean, expected, 0.02);
+    }
+}
+
+fn interfaces(points: &[Point]) -> Vec<&Interface> {
+    points.iter().map(|point| point.interface.as_ref().unwrap()).collect()
+}
+
+#[test]
+fn translation_miss() {
+    let points = run("translation-miss", &[]);
+    for (three, host) in interfaces(&points).chunks(3).zip([Host::HT400, Host::HT1000]) {
+        let [hit, miss, kernel] = [three[0], three[1], three[2]];
+        let clock = prototype_clock();
+        let longer = atu::miss(clock, host.device_read) - clock.span(atu::HIT);
+        let picos = miss.latency_ps - hit.latency_ps;
+        // Times are whole picoseconds.
+        assert!(picos.abs_diff(2 * longer.0) <= 2, "{picos} where 2 x {longer} is expected");
+        assert_eq!(miss.part_ps("translation") - hit.part_ps("translation"), picos);
+        assert!(kernel.latency_ps > hit.latency_ps && kernel.part_ps("translation") == 0);
+        assert!(miss.rate < hit.rate && kernel.rate < miss.rate);
+    }
+}
+
+#[test]
+fn issue() {
+    let points = run("issue", &[]);
+    let all = interfaces(&points);
+    let [trigger, transactional, queue, kernel] = [all[0], all[1], all[2], all[3]];
+    let host = Host::HT400;
+    let more = |one: &Interface, other: &Interface| one.latency_ps - other.latency_ps;
+    assert_eq!(more(trigger, queue), host.device_read.0 + 10_000);
+    assert_eq!(more(kernel, queue), host.system_call.0);
+    assert!(transactional.latency_ps > queue.latency_ps);
+    // The processor has half of the software, and what the command holds it for.
+    let half = 150_000.0;
+    for (told, held) in [
+        (trigger, 2 * host.to_device.0),
+        (transactional, 2 * host.to_device.0),
+        (queue, host.store.0),
+        (kernel, host.store.0 + host.system_call.0),
+    ] {
+        close(told.rate, 1e12 / (half + held as f64), 1e-3);
+    }
+}
+
+#[test]
+fn pcie() {
+    let points = run("pcie", &[]);
+    let all = interfaces(&points);
+    let at = |generation: usize, long: usize, tags: usize| all[4 * generation + 2 * long + tags];
+    let short = |generation| at(generation, 0, 0).latency_ps;
+    assert!(short(0) < 2 * short(4) && short(0) > short(4));
+    // With many tags each of the first generations doubles the bandwidth.
+    for generation in [1, 2] {
+        let [before, now] = [generation - 1, generation].map(|one| at(one, 1, 1).bandwidth);
+        close(now / before, 2.0, 0.05);
+    }
+    // With few, a round trip moves 8 reads of 512 B, whatever the generation.
+    for (number, generation) in Generation::ALL.into_iter().enumerate().skip(2) {
+        let link = Pcie { generation, ..Pcie::GEN3_X16 };
+        let trip = link.read_time(512, Host::HT400.memory);
+        let few = at(number, 1, 0).bandwidth;
+        close(few, 8.0 * 512.0 * 1e12 / trip.0 as f64, 0.01);
+        assert!(at(number, 1, 1).bandwidth > 1.4 * few);
     }
 }

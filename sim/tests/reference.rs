@@ -9,6 +9,7 @@ use ayre_sim::routing::{Plan, Policy, Step};
 use ayre_sim::time::Time;
 use ayre_sim::topology::Topology;
 use core::num::NonZeroU32;
+use core::ops::Range;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -43,6 +44,7 @@ struct Queue {
 
 struct Output {
     free: u64,
+    /// The input port that is asked first.
     turn: usize,
     /// Room at the other end of each channel; none where a node takes everything.
     room: Option<Vec<u32>>,
@@ -50,9 +52,16 @@ struct Output {
     leads_to: Option<(usize, usize)>,
 }
 
+/// An input port: its queues, and which of them is asked first.
+struct Input {
+    queues: Range<usize>,
+    turn: usize,
+}
+
 #[derive(Default)]
 struct Router {
     queues: Vec<Queue>,
+    inputs: Vec<Input>,
     lines: Vec<u64>,
     outputs: Vec<Output>,
     turn: usize,
@@ -144,17 +153,20 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The first queue in turn that may send to an output does so.
+    /// The first input port in turn sends to an output, if any of its queues may. Of these it takes
+    /// the first one in turn.
     fn serve(&mut self, router: usize, port: usize, now: u64) {
         let place = &self.routers[router];
         if place.outputs[port].free > now {
             return;
         }
-        let queues = place.queues.len();
+        let inputs = place.inputs.len();
         let turn = place.outputs[port].turn;
-        let found = (turn..queues)
-            .chain(0..turn)
-            .find_map(|queue| Some((queue, self.may_leave(router, queue, port, now)?)));
+        let found = (turn..inputs).chain(0..turn).find_map(|input| {
+            let Input { queues, turn } = &place.inputs[input];
+            let mut order = (*turn..queues.end).chain(queues.start..*turn);
+            order.find_map(|queue| Some((queue, self.may_leave(router, queue, port, now)?)))
+        });
         if let Some((queue, channel)) = found {
             self.leave(router, queue, (port, channel), now);
         }
@@ -189,10 +201,13 @@ impl<'a> Reference<'a> {
         if place.turn >= place.outputs.len() {
             place.turn = 0;
         }
-        let queues = place.queues.len();
+        let inputs = place.inputs.len();
+        let input = place.inputs.iter().position(|input| input.queues.contains(&queue)).unwrap();
+        let Input { queues, turn } = &mut place.inputs[input];
+        *turn = if queue + 1 == queues.end { queues.start } else { queue + 1 };
         let output = &mut place.outputs[port];
         output.free = gone;
-        output.turn = (queue + 1) % queues;
+        output.turn = (input + 1) % inputs;
         packet.way.pop_front();
         match output.leads_to {
             None => {
@@ -228,7 +243,9 @@ fn router(first: &[usize], parameters: &Parameters) -> Router {
     let ports = first.len() - 1;
     let mut router = Router::default();
     for port in 0..ports {
-        for queue in first[port]..first[port + 1] {
+        let queues = first[port]..first[port + 1];
+        router.inputs.push(Input { queues: queues.clone(), turn: queues.start });
+        for queue in queues {
             let line = if parameters.readout == Readout::Port { first[port] } else { queue };
             router.queues.push(Queue { line, ..Queue::default() });
         }

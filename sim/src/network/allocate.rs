@@ -1,7 +1,8 @@
 //! Grants: which packet takes a free output next.
 use super::lane::Lane;
 use super::{
-    ARRIVE, NO_LANE, Network, Router, Second, Slot, Switching, TO_NODE, WAKE, credit, event,
+    ARRIVE, NO_LANE, Network, NodeQueue, Readout, Router, Second, Slot, Switching, TO_NODE, WAKE,
+    credit, event,
 };
 use crate::packet::{Handle, NONE};
 use crate::time::Time;
@@ -153,6 +154,8 @@ impl Network {
         let first = place.request + port * words;
         let (turn_word, turn_bit) = (u32::from(output.turn) / 64, output.turn % 64);
         let mut later = Time::NEVER;
+        // A queue that may leave although its input port's turn is behind it, and the port's end.
+        let mut spare: Option<(u32, Way, u32)> = None;
         // The word of the turn comes twice: its later bits first, its earlier ones last.
         for step in 0..=words {
             let word = turn_word + step;
@@ -166,21 +169,62 @@ impl Network {
             while bits != 0 {
                 let bit = word * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                match self.may_leave(place.slot + bit, port, now) {
-                    Ok(lane) => return self.grant(router, bit, Way { port, lane }, now),
+                if spare.is_some_and(|(.., end)| bit >= end) {
+                    break;
+                }
+                match self.may_leave(place, bit, port, now) {
+                    Ok(lane) => {
+                        let Slot { input, .. } = self.slots[(place.slot + bit) as usize];
+                        let first = self.slots[(place.slot + u32::from(input)) as usize];
+                        let way = Way { port, lane };
+                        if bit >= u32::from(first.turn) {
+                            return self.grant(router, bit, way, now);
+                        }
+                        let end = u32::from(input) + self.queues_of(first);
+                        spare = spare.or(Some((bit, way, end)));
+                    }
                     Err(at) => later = later.min(at),
                 }
+            }
+            if let Some((bit, way, end)) = spare
+                && end <= (word + 1) * 64
+            {
+                return self.grant(router, bit, way, now);
             }
         }
         later
     }
 
+    /// The number of queues of the input port of a queue: one for each channel where a link comes
+    /// in, or those of a node.
+    #[inline]
+    pub(super) fn queues_of(&self, slot: Slot) -> u32 {
+        if slot.feeder != NO_LANE {
+            return u32::from(self.parameters.channels);
+        }
+        match self.parameters.node_queue {
+            NodeQueue::PerTarget => self.sources.len() as u32,
+            NodeQueue::One => 1,
+        }
+    }
+
+    /// The slot that stands for the line into the crossbar by which a queue is read.
+    #[inline]
+    fn line(&self, place: Router, bit: u32) -> usize {
+        let own = match self.parameters.readout {
+            Readout::Port => self.slots[(place.slot + bit) as usize].input.into(),
+            Readout::Channel => bit,
+        };
+        (place.slot + own) as usize
+    }
+
     /// The lane by which the head of a queue may leave now: of several that with most credits. Or
     /// when it should be looked at again; credits are an event themselves.
     #[inline]
-    fn may_leave(&mut self, slot: u32, port: u32, now: Time) -> Result<u32, Time> {
-        let Slot { line, head, lane, lanes, output, .. } = self.slots[slot as usize];
-        let free = self.slots[line as usize].free;
+    fn may_leave(&mut self, place: Router, bit: u32, port: u32, now: Time) -> Result<u32, Time> {
+        let slot = place.slot + bit;
+        let Slot { head, lane, lanes, output, .. } = self.slots[slot as usize];
+        let free = self.slots[self.line(place, bit)].free;
         if free > now {
             return Err(free);
         }
@@ -241,26 +285,25 @@ impl Network {
         if self.record.is_some() {
             self.note_departure(router, way.port, handle, now);
         }
+        let bytes = self.packets[handle].bytes;
+        let gone = now + self.parameters.link.span(bytes);
+        let place = &mut self.routers[router as usize];
+        place.turn = if way.port == 63 { 0 } else { way.port as u8 + 1 };
+        let place = *place;
+        let turn = self.give_turn(place, slot - place.slot, gone);
+        let output = &mut self.outputs[(place.output + way.port) as usize];
+        output.free = gone;
+        output.turn = turn;
+        let output = *output;
+
         let queue = self.slots[slot as usize];
         let packet = &mut self.packets[handle];
-        let bytes = packet.bytes;
-        let gone = now + self.parameters.link.span(bytes);
         let waited = now - packet.ready;
         if queue.feeder == NO_LANE {
             packet.queued = waited;
         } else {
             packet.waited += waited;
         }
-        self.slots[queue.line as usize].free = gone;
-
-        let place = &mut self.routers[router as usize];
-        place.turn = if way.port == 63 { 0 } else { way.port as u8 + 1 };
-        let next = slot - place.slot + 1;
-        let output = &mut self.outputs[(place.output + way.port) as usize];
-        output.free = gone;
-        output.turn = if next == u32::from(place.slots) { 0 } else { next as u16 };
-        let output = *output;
-
         self.lanes[way.lane as usize].spend(bytes);
         if output.slot == TO_NODE {
             self.deliver(handle, gone + self.parameters.wire_to_node);
@@ -282,6 +325,20 @@ impl Network {
             self.send_credit(credit);
         }
         gone
+    }
+
+    /// A queue is read until `gone`. The next queue of its input port has its turn then. The result
+    /// is the first queue of the next input port.
+    #[inline]
+    fn give_turn(&mut self, place: Router, bit: u32, gone: Time) -> u16 {
+        let line = self.line(place, bit);
+        self.slots[line].free = gone;
+        let queue = self.slots[(place.slot + bit) as usize];
+        let input = u32::from(queue.input);
+        let end = input + self.queues_of(queue);
+        let next = if bit + 1 == end { input } else { bit + 1 };
+        self.slots[(place.slot + input) as usize].turn = next as u16;
+        if end == u32::from(place.slots) { 0 } else { end as u16 }
     }
 
     /// Room at the other end of a lane is free again.

@@ -2,9 +2,7 @@
 use super::divide::Share;
 use super::lane::Lane;
 use super::source::Source;
-use super::{
-    NO_LANE, Network, NodeQueue, Output, Parameters, Readout, Router, Second, Slot, TO_NODE,
-};
+use super::{NO_LANE, Network, NodeQueue, Output, Parameters, Router, Second, Slot, TO_NODE};
 use crate::calendar::Calendar;
 use crate::packet::NONE;
 use crate::packet::Packets;
@@ -137,14 +135,14 @@ impl Network {
             for port in 0..*ports {
                 slots_at.insert((router, port), self.slots.len() as u32);
                 let linked = incoming.contains_key(&(router, port));
-                let per_target = self.parameters.node_queue == NodeQueue::PerTarget;
-                self.add_input(match (linked, per_target) {
-                    (true, _) => channels,
-                    (false, true) => topology.nodes.len() as u16,
-                    (false, false) => 1,
-                });
-                lanes_at.insert((router, port), self.lanes.len() as u32);
+                let queues = match self.parameters.node_queue {
+                    _ if linked => channels,
+                    NodeQueue::PerTarget => topology.nodes.len() as u16,
+                    NodeQueue::One => 1,
+                };
+                self.add_input(queues, slot);
                 let lane = self.lanes.len() as u32;
+                lanes_at.insert((router, port), lane);
                 if outgoing.contains_key(&(router, port)) {
                     for _ in 0..channels {
                         self.lanes.push(Lane::new(router, port, self.parameters.buffer));
@@ -192,11 +190,10 @@ impl Network {
         }
     }
 
-    /// The queues of an input port, and the lines that they are read by.
-    fn add_input(&mut self, queues: u16) {
-        for queue in 0..queues {
-            let own = self.parameters.readout == Readout::Channel;
-            let line = self.slots.len() as u32 - if own { 0 } else { u32::from(queue) };
+    /// The queues of an input port of the router whose first slot is `slot`.
+    fn add_input(&mut self, queues: u16, slot: u32) {
+        let input = (self.slots.len() as u32 - slot) as u16;
+        for _ in 0..queues {
             self.slots.push(Slot {
                 head: NONE,
                 tail: NONE,
@@ -204,7 +201,8 @@ impl Network {
                 lanes: 0,
                 output: 0,
                 feeder: NO_LANE,
-                line,
+                input,
+                turn: input,
                 free: Time::ZERO,
             });
         }

@@ -4,7 +4,7 @@
 //! that it asks for. It can go on later if one of the queues behind those can go on. The queues
 //! that are left never move again. The room of a queue is its buffer without the packets that are
 //! in it or on their way to it. So credits on their way back count as returned.
-use super::{NO_LANE, Network, NodeQueue, TO_NODE};
+use super::{Network, TO_NODE};
 use crate::packet::NONE;
 
 /// A queue whose head waits for room in another one.
@@ -123,17 +123,10 @@ impl Network {
         let router = self.router_of_slot(slot);
         let queue = self.slots[slot as usize];
         let packet = &self.packets[queue.head];
-        let per_target = self.parameters.node_queue == NodeQueue::PerTarget;
-        // Input ports with a link have a queue for each channel, others those of a node.
         let mut first = self.routers[router].slot;
         let mut input = 0;
         loop {
-            let linked = self.slots[first as usize].feeder != NO_LANE;
-            let queues = match (linked, per_target) {
-                (true, _) => u32::from(self.parameters.channels),
-                (false, true) => self.sources.len() as u32,
-                (false, false) => 1,
-            };
+            let queues = self.queues_of(self.slots[first as usize]);
             if slot < first + queues {
                 break;
             }

@@ -13,6 +13,9 @@
 //! allocator. Its tail follows by arithmetic, since the buffer that it travels to has room for all
 //! of it (virtual cut-through). A second event returns its credits to the router before.
 //!
+//! Input ports take turns at each output, and queues take turns at their input port. So a port has
+//! the same share of an output with one virtual channel as with many.
+//!
 //! All events of one time are noted before any output is granted. So the result does not depend on
 //! the order in which they are taken.
 //!
@@ -117,9 +120,13 @@ struct Slot {
     output: u16,
     /// The lane that feeds this queue, or [`NO_LANE`] at a node's port.
     feeder: u32,
-    /// The slot that stands for the line into the crossbar by which this one is read.
-    line: u32,
-    /// The line that this slot stands for is taken until then.
+    /// The first queue of its input port, as a place in the router. That slot stands for the port.
+    input: u16,
+    /// The queue of the port that this slot stands for from where the next one is looked for, as a
+    /// place in the router.
+    turn: u16,
+    /// The line into the crossbar is taken until then: that of the port that this slot stands for,
+    /// or that of this queue where each has its own.
     free: Time,
 }
 
@@ -148,8 +155,8 @@ struct Output {
     lane: u32,
     /// The router at the other end, or the node.
     to: u32,
-    /// The queue of this router after the one that was served last, from where the next is looked
-    /// for.
+    /// The first queue of the input port after the one that was served last, from where the next is
+    /// looked for.
     turn: u16,
 }
 

@@ -152,7 +152,7 @@ fn other_traffic_makes_a_schedule_slower() {
     let mut network = Network::new(&topology, parameters, load, 1).unwrap();
     let beside = run_over(&schedule, &HOSTS, PACKETS, &mut network, false).unwrap().end();
     assert!(beside > alone, "{beside} is not more than {alone}");
-    assert!(beside < Time(2 * alone.0), "{beside} is more than twice {alone}");
+    assert!(beside < Time(3 * alone.0), "{beside} is more than three times {alone}");
 }
 
 #[test]

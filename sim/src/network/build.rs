@@ -85,6 +85,7 @@ impl Network {
             calendar: Calendar::new(load.step(topology.nodes.len())),
             packets: Packets::default(),
             due: Vec::new(),
+            marks: vec![0; topology.ports.len().div_ceil(64)],
             routers: Vec::with_capacity(topology.ports.len()),
             slots: Vec::new(),
             seconds: Vec::new(),

@@ -170,6 +170,7 @@ impl Network {
             calendar: self.calendar.beside(),
             packets: Packets::default(),
             due: Vec::new(),
+            marks: vec![0; self.routers.len().div_ceil(64)],
             routers: self.routers.clone(),
             slots: self.slots.clone(),
             seconds: self.seconds.clone(),

@@ -194,6 +194,8 @@ pub struct Network {
     packets: Packets,
     /// The routers with outputs to be looked at.
     due: Vec<u32>,
+    /// A bit for each router, with which many of them are sorted.
+    marks: Vec<u64>,
     routers: Vec<Router>,
     slots: Vec<Slot>,
     /// One for each slot, or none where packets do not choose.

@@ -1,6 +1,8 @@
 //! Properties that every network has, for all parameters.
 use ayre_sim::link::LinkTiming;
-use ayre_sim::network::{BuildError, Network, NodeQueue, Outcome, Parameters, Readout, Switching};
+use ayre_sim::network::{
+    BuildError, Network, NodeQueue, Outcome, Parameters, Readout, Record, Switching,
+};
 use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
 use ayre_sim::topology::{Dragonfly, Topology};
@@ -156,6 +158,57 @@ proptest! {
         let parts = tally.parts();
         prop_assert_eq!(parts.queued + parts.waited + parts.moved, tally.total_delay());
         network.check_idle();
+    }
+
+    /// Bytes on their way are in queues or between two of them, for the times that the parts of
+    /// delays say, and no buffer holds more than its room.
+    #[test]
+    fn queues_are_as_long_as_the_times_in_them(mut case in cases()) {
+        case.sizes = Sizes::Fixed(case.sizes.most());
+        let mut network = build(&case);
+        network.record(Record::new(&case.topology, Time::ZERO, 0));
+        // The time of all packets on their way, in picoseconds.
+        let (mut backlog, mut before) = (0, Time::ZERO);
+        while let Some(now) = network.next_time() {
+            backlog += network.backlog() as u128 * u128::from((now - before).0);
+            before = now;
+            network.step();
+            if network.made() > 1_500 {
+                network.stop_sources();
+            }
+        }
+        let record = network.take_record().unwrap();
+        let sum = |is_behind_link: bool| {
+            let queues = record.queues().iter();
+            let queues = queues.filter(|queue| queue.from.is_some() == is_behind_link);
+            queues.map(|queue| queue.mean).sum::<f64>() * record.span().0 as f64
+        };
+        let rooms = (0..record.windows()).map(|window| record.room(window));
+        let windows = rooms.clone().map(|room| room.0).sum::<f64>() * record.window().0 as f64;
+        prop_assert!((windows - sum(true)).abs() <= 1e-9 * windows, "{windows} {}", sum(true));
+        let buffers = record.queues().iter().filter(|queue| queue.from.is_some());
+        let most = buffers.map(|queue| queue.most).max().unwrap_or_default();
+        prop_assert_eq!(rooms.map(|room| room.1).max().unwrap_or_default(), most);
+        prop_assert!(most <= case.parameters.buffer.into(), "{most}");
+        prop_assert!(record.queues().iter().all(|queue| queue.left == 0));
+
+        let tally = network.tally();
+        let passing = case.parameters.link.span(case.sizes.most()).0 as f64;
+        let flight = (case.parameters.link.wire + case.parameters.pipeline).0 as f64;
+        let packets = tally.delivered() as f64;
+        let hops = (tally.mean_hops() * packets).round();
+        let parts = tally.parts();
+        let waited = (parts.queued + parts.waited) as f64;
+        let queued = (sum(true) + sum(false)) / f64::from(case.sizes.most());
+        // Tails of packets that pass no link may leave after the last event.
+        let late = passing * case.topology.nodes.len() as f64 + 1e-9 * queued;
+        let error = queued - waited - (hops + packets) * passing;
+        prop_assert!((-late..=1e-9 * queued).contains(&error), "{error} of {queued}");
+        // A packet counts as delivered when its head takes the link to its node.
+        let injection = packets * case.parameters.injection.0 as f64;
+        let elsewhere = injection + hops * flight - (hops + packets) * passing;
+        let error = backlog as f64 - queued - elsewhere;
+        prop_assert!((-1e-9 * queued..=late).contains(&error), "{error} of {backlog}");
     }
 
     /// A seed decides the whole course.

@@ -4,14 +4,14 @@
 //! each router whether any queue may send there now. So it cannot miss a moment at which a packet
 //! may go on, which an event-driven network does if a wake-up is forgotten.
 use ayre_sim::link::LinkTiming;
-use ayre_sim::network::{Network, NodeQueue, Parameters, Readout, Switching};
+use ayre_sim::network::{Network, NodeQueue, Parameters, Readout, Record, Switching};
 use ayre_sim::routing::{Plan, Policy, Step};
 use ayre_sim::time::Time;
 use ayre_sim::topology::Topology;
 use core::num::NonZeroU32;
 use core::ops::Range;
 use proptest::prelude::*;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// A packet that a node sends.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,16 @@ struct Queue {
     line: usize,
     /// The output channel at the other end of the link: router, port, channel.
     feeder: Option<(usize, usize, usize)>,
+    /// Packets whose tails are leaving: until when, and their bytes.
+    leaving: Vec<(u64, u32)>,
+    length: Length,
+}
+
+/// The bytes of a queue: summed over all ticks, and at its longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Length {
+    sum: u64,
+    most: u64,
 }
 
 struct Output {
@@ -151,6 +161,8 @@ impl<'a> Reference<'a> {
                 self.serve(router, port, now);
             }
         }
+        let routers = self.routers.iter_mut();
+        routers.for_each(|router| router.queues.iter_mut().for_each(|queue| queue.measure(now)));
     }
 
     /// The first input port in turn sends to an output, if any of its queues may. Of these it takes
@@ -195,6 +207,7 @@ impl<'a> Reference<'a> {
         let place = &mut self.routers[router];
         let mut packet = place.queues[queue].packets.pop_front().unwrap();
         let gone = now + self.parameters.link.span(packet.bytes).0;
+        place.queues[queue].leaving.push((gone, packet.bytes));
         let line = place.queues[queue].line;
         place.lines[line] = gone;
         place.turn = (port + 1) % 64;
@@ -235,6 +248,33 @@ impl<'a> Reference<'a> {
             self.tick(now);
         }
         self.delivered
+    }
+
+    /// The lengths of queues by their router, input port and place there.
+    fn lengths_by_place(&self, topology: &Topology) -> HashMap<(u32, u16, u32), Length> {
+        let mut lengths = HashMap::new();
+        for (router, first) in places(topology, self.parameters).iter().enumerate() {
+            for (port, ends) in first.windows(2).enumerate() {
+                for channel in 0..ends[1] - ends[0] {
+                    let queue = &self.routers[router].queues[ends[0] + channel];
+                    let place = (router as u32, port as u16, channel as u32);
+                    lengths.insert(place, queue.length);
+                }
+            }
+        }
+        lengths
+    }
+}
+
+impl Queue {
+    /// Takes the length that it has from this tick to the next one.
+    fn measure(&mut self, now: u64) {
+        self.leaving.retain(|(gone, _)| *gone > now);
+        let waiting = self.packets.iter().filter(|packet| packet.ready <= now);
+        let waiting = waiting.map(|packet| packet.bytes);
+        let bytes: u32 = waiting.chain(self.leaving.iter().map(|(_, bytes)| *bytes)).sum();
+        self.length.sum += u64::from(bytes);
+        self.length.most = self.length.most.max(bytes.into());
     }
 }
 
@@ -351,5 +391,28 @@ proptest! {
         }
         let expected = Reference::new(&case.topology, &case.parameters, &case.work).run(100_000);
         prop_assert_eq!(delivered, expected);
+    }
+
+    /// Queues are as long as those of the reference, up to some event or the last one.
+    #[test]
+    fn queues_are_as_long_as_the_reference_says(case in cases(), recorded in 1_usize..600) {
+        let mut network = Network::silent(&case.topology, case.parameters).unwrap();
+        network.record(Record::new(&case.topology, Time::ZERO, 0));
+        for (number, sent) in (1..).zip(&case.work) {
+            let tag = NonZeroU32::new(number).unwrap();
+            network.inject(Time(sent.at), sent.source, sent.target, sent.bytes, tag).unwrap();
+        }
+        for _ in 0..recorded {
+            network.step();
+        }
+        let record = network.take_record().unwrap();
+        let mut reference = Reference::new(&case.topology, &case.parameters, &case.work);
+        (0..record.span().0).for_each(|now| reference.tick(now));
+        let lengths = reference.lengths_by_place(&case.topology);
+        for queue in record.queues() {
+            let place = (queue.router, queue.port, queue.channel);
+            let sum = (queue.mean * record.span().0 as f64).round() as u64;
+            prop_assert_eq!(lengths[&place], Length { sum, most: queue.most }, "{:?}", queue);
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Queues with a known answer: each test compares the simulator with a closed form, and states how
 //! far it may be off.
 use ayre_sim::link::LinkTiming;
-use ayre_sim::network::{Network, NodeQueue, Outcome, Parameters, Readout, Switching};
+use ayre_sim::network::{
+    Network, NodeQueue, Outcome, Parameters, Queue, Readout, Record, Switching,
+};
 use ayre_sim::routing::Policy;
 use ayre_sim::time::Time;
 use ayre_sim::topology::Topology;
@@ -63,6 +65,26 @@ fn a_link_with_poisson_arrivals_is_an_md1_queue() {
         let network = Network::new(&Topology::star(2).unwrap(), instant(2), load, 7).unwrap();
         let delay = mean_delay(network, packets, BYTES.into());
         close("M/D/1", delay, 1.0 + wait(offered, 1.0), tolerance);
+    }
+}
+
+/// Little's law in bytes: those that wait, and the packet that leaves.
+#[test]
+fn the_queue_of_a_link_with_poisson_arrivals_is_as_long_as_an_md1_queue() {
+    for (offered, packets, tolerance) in [(0.3, 200_000, 0.01), (0.7, 800_000, 0.02)] {
+        let pattern = Pattern::Permutation { targets: vec![0, 1] };
+        let load = load(pattern, Sizes::Fixed(BYTES), Arrivals::Poisson, offered);
+        let topology = Topology::star(2).unwrap();
+        let mut network = Network::new(&topology, instant(2), load, 7).unwrap();
+        assert_eq!(network.run(packets / 4), Outcome::Measured);
+        let start = network.next_time().unwrap();
+        network.record(Record::new(&topology, start, 0));
+        assert_eq!(network.run(packets), Outcome::Measured);
+        let record = network.take_record().unwrap();
+        let own = |queue: &&Queue| (queue.from, queue.router, queue.channel) == (None, 0, 0);
+        let queue = record.queues().iter().find(own).unwrap();
+        let packets = queue.mean / f64::from(BYTES);
+        close("M/D/1 queue", packets, offered * (1.0 + wait(offered, 1.0)), tolerance);
     }
 }
 

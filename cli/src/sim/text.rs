@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ayre_sim::report::{Estimate, Point, Results};
+use ayre_sim::report::{Estimate, Point, Queue, Queues, Results};
 use ayre_sim::scenario::KEYS;
 
 use super::interface;
@@ -74,9 +74,21 @@ fn detail(point: &Point) -> String {
             &format!("the busiest is busy for {most} of the time, all for {mean} in the mean"),
         );
         tell("", &format!("{:.2} links for each packet", point.hops));
+        queues(&point.queues).iter().for_each(|(name, told)| tell(name, told));
     }
     tell("measured", &format!("{} packets in {} replicas", point.packets, point.replicas));
     text
+}
+
+/// How long queues in the buffers behind links are.
+fn queues(queues: &Queues) -> Vec<(&'static str, String)> {
+    let Some(longest) = &queues.longest else { return vec![] };
+    let Queue { router, port, channel, from, mean, most } = longest;
+    let place = format!("router {router}, port {port} (from router {from}), channel {channel}");
+    vec![
+        ("queues", format!("{:.1} B in the mean, {} B at most", queues.mean, queues.most)),
+        ("", format!("the longest: {place}: {mean:.1} B in the mean, {most} B at most")),
+    ]
 }
 
 /// The parameters that do not have their default values.

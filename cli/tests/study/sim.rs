@@ -157,6 +157,7 @@ fn the_page_of_a_sweep_draws_curves_parts_and_a_look_at_each_point() {
         "How busy each link is",
         "Packets on their way over time",
         "Links over time",
+        "Queues of routers over time",
     ];
     for (title, count) in of_each.map(|title| (title, 2)).into_iter().chain([
         ("Mean delay", 1),

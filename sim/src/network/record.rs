@@ -1,14 +1,15 @@
-//! Links over time, on request: how long each was busy, how many packets were on their way, and
-//! single packets on links.
+//! Links and queues over time, on request: how long links were busy, how much room of buffers was
+//! taken, and how many packets were on their way. It has single packets on links, too.
 //!
 //! Time is parted into windows. When their number reaches the limit, each two become one of double
 //! length. So a record of any run takes bounded memory.
-use super::Network;
-use crate::packet::{Handle, Packet};
+use super::queue::{Length, Queue, Stretch};
+use super::{NO_LANE, Network, NodeQueue};
+use crate::packet::{Handle, NONE, Packet};
 use crate::time::Time;
-use crate::topology::Topology;
+use crate::topology::{Port, Topology};
 
-/// A record of what links do, from a time on.
+/// A record of what links and queues do, from a time on.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The number of each router's first output.
@@ -23,10 +24,30 @@ pub struct Record {
     busy: Vec<u64>,
     /// Packets on their way when the window's first packet left a router.
     backlog: Vec<u64>,
+    /// The room that is taken in all buffers behind links.
+    room: Vec<Room>,
+    lengths: Vec<Length>,
+    /// The queues, when the record has ended.
+    queues: Vec<Queue>,
+    /// For how long it has lasted, likewise.
+    span: Time,
+    /// The input port at the other end of each output with a link.
+    ends: Vec<Port>,
+    /// The input port of each node.
+    injects: Vec<Port>,
     slices: Vec<Slice>,
     slices_max: usize,
     /// Packets that found no room among the slices.
     missed: u64,
+}
+
+/// The room that is taken in the buffers behind links, in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    /// Bytes of all of them, summed over picoseconds.
+    sum: u128,
+    /// Bytes of the fullest one at its fullest time.
+    most: u64,
 }
 
 /// A packet on a link.
@@ -36,6 +57,10 @@ pub struct Slice {
     pub router: u32,
     /// The output port there.
     pub port: u16,
+    /// The queue that it was in there.
+    pub(crate) queue: u32,
+    /// Since when.
+    pub came: Time,
     /// When its head takes the link.
     pub from: Time,
     /// When its tail has left.
@@ -66,6 +91,11 @@ impl Record {
             outputs += u32::from(*ports);
         }
         let outputs = outputs as usize;
+        let mut ends = vec![Port { router: 0, port: 0 }; outputs];
+        for link in &topology.links {
+            let output = first[link.from.router as usize] + u32::from(link.from.port);
+            ends[output as usize] = link.to;
+        }
         let windows = (NUMBERS_MAX / outputs.max(1)).clamp(2, WINDOWS_MAX);
         Self {
             first,
@@ -75,23 +105,22 @@ impl Record {
             windows_max: windows & !1,
             busy: Vec::new(),
             backlog: Vec::new(),
+            room: Vec::new(),
+            lengths: Vec::new(),
+            queues: Vec::new(),
+            span: Time::ZERO,
+            ends,
+            injects: topology.nodes.iter().map(|node| node.inject).collect(),
             slices: Vec::new(),
             slices_max: slices,
             missed: 0,
         }
     }
 
-    /// A packet takes an output from `from` to `to`, while `backlog` packets are on their way.
-    fn sent(&mut self, slice: Slice, backlog: usize) {
-        let mut window = ((slice.from - self.start).0 >> self.shift) as usize;
-        while window >= self.windows_max {
-            self.fold();
-            window /= 2;
-        }
-        while self.backlog.len() <= window {
-            self.backlog.push(backlog as u64);
-            self.busy.resize(self.busy.len() + self.outputs, 0);
-        }
+    /// A packet takes an output, while `backlog` packets are on their way.
+    fn sent(&mut self, slice: Slice, is_behind_link: bool, backlog: usize) {
+        let window = self.reach(slice.from, backlog);
+        self.passed(slice.queue, (slice.came, slice.to), slice.bytes, is_behind_link);
         let output = (self.first[slice.router as usize] + u32::from(slice.port)) as usize;
         self.busy[window * self.outputs + output] += (slice.to - slice.from).0;
         if self.slices.len() < self.slices_max {
@@ -99,6 +128,40 @@ impl Record {
         } else {
             self.missed += 1;
         }
+    }
+
+    /// A packet is taken out of a queue behind a link, while `backlog` packets are on their way.
+    pub(super) fn taken_out(
+        &mut self,
+        queue: u32,
+        stay: (Time, Time),
+        bytes: u32,
+        (now, backlog): (Time, usize),
+    ) {
+        self.reach(now, backlog);
+        self.passed(queue, stay, bytes, true);
+    }
+
+    /// The window of a time, up to which there are windows now.
+    fn reach(&mut self, now: Time, backlog: usize) -> usize {
+        let mut window = ((now - self.start).0 >> self.shift) as usize;
+        while window >= self.windows_max {
+            self.fold();
+            window /= 2;
+        }
+        while self.backlog.len() <= window {
+            self.backlog.push(backlog as u64);
+            self.room.push(Room::default());
+            self.busy.resize(self.busy.len() + self.outputs, 0);
+        }
+        window
+    }
+
+    /// A packet was in a queue from when it came until it was gone.
+    fn passed(&mut self, queue: u32, (came, gone): (Time, Time), bytes: u32, is_behind_link: bool) {
+        let Self { lengths, room, start, shift, .. } = self;
+        let tell = |stretch| take_room(room, *start, *shift, is_behind_link, stretch);
+        lengths[queue as usize].passed(came, gone, bytes, tell);
     }
 
     /// Makes one window of each two.
@@ -115,6 +178,11 @@ impl Record {
                 }
             }
         }
+        let both = |pair: &[Room]| {
+            let most = pair.iter().map(|room| room.most).max().unwrap_or_default();
+            Room { sum: pair.iter().map(|room| room.sum).sum(), most }
+        };
+        self.room = self.room.chunks(2).map(both).collect();
         self.backlog = self.backlog.iter().copied().step_by(2).collect();
         self.busy.truncate(self.backlog.len() * self.outputs);
         self.shift += 1;
@@ -141,6 +209,23 @@ impl Record {
         Time(self.busy[window * self.outputs + output])
     }
 
+    /// Bytes in all buffers behind links in the mean over a window, and those in the fullest one at
+    /// its fullest time.
+    pub fn room(&self, window: usize) -> (f64, u64) {
+        let Room { sum, most } = self.room[window];
+        (sum as f64 / self.window().0 as f64, most)
+    }
+
+    /// For how long it has lasted, when it has ended.
+    pub fn span(&self) -> Time {
+        self.span
+    }
+
+    /// The queues of routers, when the record has ended.
+    pub fn queues(&self) -> &[Queue] {
+        &self.queues
+    }
+
     /// The first packets on links, in the order in which they took them.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
@@ -152,26 +237,130 @@ impl Record {
     }
 }
 
+/// A buffer had a length from one time to another one, which windows may part.
+fn take_room(room: &mut [Room], start: Time, shift: u32, is_behind_link: bool, stretch: Stretch) {
+    let mut rest = stretch;
+    while is_behind_link && rest.from < stretch.to {
+        let window = (rest.from - start).0 >> shift;
+        let end = start + Time((window + 1) << shift);
+        rest.to = stretch.to.min(end);
+        let room = &mut room[window as usize];
+        room.sum += rest.area();
+        room.most = room.most.max(rest.bytes);
+        rest.from = rest.to;
+    }
+}
+
 impl Network {
-    /// From now on, links are recorded. It costs a little time, and changes nothing else.
-    pub fn record(&mut self, record: Record) {
+    /// From now on, links and queues are recorded. It costs a little time, and changes nothing
+    /// else.
+    pub fn record(&mut self, mut record: Record) {
         self.join();
+        record.lengths = vec![Length::new(record.start); self.slots.len()];
         self.record = Some(Box::new(record));
     }
 
     /// Ends the record.
     pub fn take_record(&mut self) -> Option<Record> {
-        self.record.take().map(|record| *record)
+        let mut record = *self.record.take()?;
+        let now = self.now.max(record.start);
+        record.reach(now, self.packets.live());
+        for (number, slot) in (0..).zip(&self.slots) {
+            let is_behind_link = slot.feeder != NO_LANE;
+            let mut next = slot.head;
+            while next != NONE {
+                let packet = &self.packets[next];
+                let times = (packet.ready.min(now), Time::NEVER);
+                record.passed(number, times, packet.bytes, is_behind_link);
+                record.lengths[number as usize].left += 1;
+                next = packet.next;
+            }
+            let Record { lengths, room, start, shift, .. } = &mut record;
+            let tell = |stretch| take_room(room, *start, *shift, is_behind_link, stretch);
+            lengths[number as usize].follow(now, tell);
+        }
+        record.span = now - record.start;
+        record.queues = self.queues(&record);
+        Some(record)
     }
 
-    /// A packet leaves a router.
+    /// The queues that packets may enter, with their lengths over a record.
+    fn queues(&self, record: &Record) -> Vec<Queue> {
+        let span = record.span.0.max(1) as f64;
+        let queue = |slot: u32, port: Port, channel, from| {
+            let length = &record.lengths[slot as usize];
+            let (mean, most, left) = (length.sum as f64 / span, length.most, length.left);
+            Queue { router: port.router, port: port.port, channel, from, mean, most, left, slot }
+        };
+        let mut queues = Vec::new();
+        for (number, slot) in (0..).zip(&self.slots) {
+            if let Some(lane) = self.lanes.get(slot.feeder as usize) {
+                let output = record.first[lane.router as usize] + u32::from(lane.port);
+                let channel = slot.feeder - self.outputs[output as usize].lane;
+                let end = record.ends[output as usize];
+                queues.push(queue(number, end, channel, Some(lane.router)));
+            }
+        }
+        for (source, port) in self.sources.iter().zip(&record.injects) {
+            let count = match self.parameters.node_queue {
+                NodeQueue::PerTarget => self.nodes(),
+                NodeQueue::One => 1,
+            };
+            queues
+                .extend((0..count).map(|target| queue(source.slot + target, *port, target, None)));
+        }
+        queues
+    }
+
+    /// A packet leaves a router: its tail is gone at `to`.
     #[cold]
     pub(super) fn note_departure(&mut self, router: u32, port: u32, handle: Handle, from: Time) {
-        let Packet { born, source, target, bytes, .. } = self.packets[handle];
+        let Packet { born, ready, source, target, bytes, slot, .. } = self.packets[handle];
         let (port, to) = (port as u16, from + self.parameters.link.span(bytes));
         let backlog = self.packets.live();
+        let is_behind_link = self.slots[slot as usize].feeder != NO_LANE;
         if let Some(record) = &mut self.record {
-            record.sent(Slice { router, port, from, to, born, source, target, bytes }, backlog);
+            let slice = Slice {
+                router,
+                port,
+                queue: slot,
+                came: ready,
+                from,
+                to,
+                born,
+                source,
+                target,
+                bytes,
+            };
+            record.sent(slice, is_behind_link, backlog);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows have the bytes of their own time, and keep them when each two become one.
+    #[test]
+    fn a_stay_is_parted_among_windows() {
+        let mut record = Record::new(&Topology::star(2).unwrap(), Time(1_000), 0);
+        record.lengths = vec![Length::new(record.start); 2];
+        let at = |quarters: u64| Time(1_000 + (quarters << SHIFT) / 4);
+        record.reach(at(12), 0);
+        record.passed(0, (at(2), at(9)), 8, true);
+        record.passed(0, (at(4), at(10)), 4, true);
+        record.passed(0, (at(12), at(13)), 1, true);
+        // The packets of a node are not in a buffer behind a link.
+        record.passed(1, (at(4), at(6)), 100, false);
+        record.passed(1, (at(12), at(13)), 1, false);
+        let rooms = |record: &Record| -> Vec<_> {
+            (0..record.windows()).map(|window| record.room(window)).collect()
+        };
+        assert_eq!(rooms(&record), [(4.0, 8), (12.0, 12), (2.0 + 2.0, 12), (0.0, 0)]);
+        record.reach(at(4 * WINDOWS_MAX as u64), 0);
+        let rooms = rooms(&record);
+        assert_eq!(rooms[..2], [(8.0, 12), (2.0, 12)]);
+        assert_eq!(rooms.len(), WINDOWS_MAX / 2 + 1);
     }
 }

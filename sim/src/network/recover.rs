@@ -71,8 +71,11 @@ impl Network {
         let queue = self.slots[slot as usize];
         let place = self.routers[router as usize];
         let packet = &self.packets[queue.head];
-        let (next, bytes) = (packet.next, packet.bytes);
-        let arrived = self.now.max(packet.ready + self.parameters.link.span(bytes));
+        let (next, bytes, came) = (packet.next, packet.bytes, packet.ready);
+        let arrived = self.now.max(came + self.parameters.link.span(bytes));
+        if let Some(record) = &mut self.record {
+            record.taken_out(slot, (came, arrived), bytes, (self.now, self.packets.live()));
+        }
         self.slots[slot as usize].head = next;
         self.withdraw(place, queue.output.into(), slot - place.slot);
         if !self.seconds.is_empty() {

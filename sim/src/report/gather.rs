@@ -1,8 +1,11 @@
 //! From the results of replicas to those of a point.
 use super::layout::layout;
-use super::{Bin, Estimate, Interface, LinkLoad, Links, Parts, Point, Schedule, Verdict, Window};
+use super::{
+    Bin, Estimate, Interface, LinkLoad, Links, Parts, Point, Queue, Queues, Schedule, Verdict,
+    Window,
+};
 use crate::link::LinkTiming;
-use crate::network::{Outcome, Record};
+use crate::network::{self, Outcome, Record};
 use crate::stats::{Interval, Tally, student};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -103,8 +106,10 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         ));
     }
     let record = replicas.first().and_then(|first| Some((first.record.as_ref()?, first.span)));
-    let (links, windows) = record
-        .map(|(record, span)| (links(record, span, topology), windows(record, topology)))
+    let (links, queues, windows) = record
+        .map(|(record, span)| {
+            (links(record, span, topology), queues(record), windows(record, topology))
+        })
         .unwrap_or_default();
     Point {
         swept: vec![],
@@ -125,6 +130,7 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         hops: hops / packets.max(1) as f64,
         parts: parts(&measured),
         links,
+        queues,
         windows,
         course: replicas.iter().fold(0_u64, |all, replica| all.rotate_left(1) ^ replica.course),
     }
@@ -300,22 +306,41 @@ fn links(record: &Record, span: Time, topology: &Topology) -> Links {
     }
 }
 
+/// The queues behind links over the whole measurement.
+fn queues(record: &Record) -> Queues {
+    let buffers = record.queues().iter().filter_map(|queue| {
+        let network::Queue { router, port, channel, from, mean, most, .. } = *queue;
+        Some(Queue { router, port, channel, from: from?, mean, most })
+    });
+    let count = buffers.clone().count().max(1) as f64;
+    let longer = |one: Queue, other: Queue| if other.mean > one.mean { other } else { one };
+    Queues {
+        mean: buffers.clone().map(|queue| queue.mean).sum::<f64>() / count,
+        most: buffers.clone().map(|queue| queue.most).max().unwrap_or_default(),
+        longest: buffers.reduce(longer).filter(|queue| queue.most > 0),
+    }
+}
+
 /// The course of the first replica. The last window may have been cut short, so it is left out.
 fn windows(record: &Record, topology: &Topology) -> Vec<Window> {
     let width = record.window();
     let whole = 0..record.windows().saturating_sub(1);
+    let buffers = record.queues().iter().filter(|queue| queue.from.is_some()).count().max(1);
     let window = |number: usize| {
         let busy = topology
             .links
             .iter()
             .map(|link| record.busy(number, link.from.router, link.from.port).0 as f64);
         let (sum, most) = busy.fold((0.0, 0.0), |(sum, most), busy| (sum + busy, busy.max(most)));
+        let (room, queue_most) = record.room(number);
         Window {
             from_ns: (number as u64 * width.0) as f64 / 1e3,
             backlog: record.backlog()[number],
             mean: sum / topology.links.len().max(1) as f64 / width.0 as f64,
             // A packet counts for the window in which its head leaves.
             most: (most / width.0 as f64).min(1.0),
+            queue_mean: room / buffers as f64,
+            queue_most,
         }
     };
     whole.map(window).collect()

@@ -99,6 +99,9 @@ pub struct Point {
     pub parts: Parts,
     /// How busy links were in the first replica.
     pub links: Links,
+    /// How much room of buffers was taken in the first replica.
+    #[serde(default)]
+    pub queues: Queues,
     /// The first replica over time.
     pub windows: Vec<Window>,
     /// A number that follows from all deliveries and their times.
@@ -165,6 +168,35 @@ pub struct LinkLoad {
     pub busy: f64,
 }
 
+/// How long the queues in the buffers behind links are, in bytes. A packet is in its queue from
+/// when it may ask for an output until its tail has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Queues {
+    /// The length of all of them in the mean.
+    pub mean: f64,
+    /// The longest one at its longest time.
+    pub most: u64,
+    /// The one that is longest in the mean, if any has been used.
+    pub longest: Option<Queue>,
+}
+
+/// A queue of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// The router.
+    pub router: u32,
+    /// The input port.
+    pub port: u16,
+    /// The virtual channel.
+    pub channel: u32,
+    /// The router at the other end of the link.
+    pub from: u32,
+    /// Its length in the mean, in bytes.
+    pub mean: f64,
+    /// Its length when it was longest.
+    pub most: u64,
+}
+
 /// A part of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
@@ -176,6 +208,12 @@ pub struct Window {
     pub mean: f64,
     /// That of the busiest one.
     pub most: f64,
+    /// The length of queues in buffers behind links, in bytes, in the mean.
+    #[serde(default)]
+    pub queue_mean: f64,
+    /// That of the longest one at its longest time.
+    #[serde(default)]
+    pub queue_most: u64,
 }
 
 /// Results that cannot be read or written.

@@ -2,7 +2,7 @@
 use super::{Point, ReportError, Results, Verdict, part_names};
 
 /// The columns behind those of the parameters.
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 21] = [
     "verdict",
     "replicas",
     "packets",
@@ -22,6 +22,8 @@ const COLUMNS: [&str; 19] = [
     "waited_ns",
     "moved_ns",
     "busiest_link",
+    "mean_queue_bytes",
+    "longest_queue_bytes",
 ];
 
 impl Results {
@@ -68,6 +70,8 @@ fn cells(point: &Point) -> Vec<String> {
         waited,
         moved,
         point.links.most,
+        point.queues.mean,
+        point.queues.most as f64,
     ];
     cells.extend(rest.map(number));
     cells

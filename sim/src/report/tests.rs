@@ -1,6 +1,7 @@
 //! Results as texts.
 use super::*;
 use crate::scenario::Scenario;
+use std::collections::BTreeMap;
 
 fn results() -> Results {
     let text = "topology = 'mesh'\nsides = '3x3'\nsize = '64 B'\nload = [0.2, 0.4]\n\
@@ -51,6 +52,17 @@ fn a_point_adds_up() {
         let busy = load * 9.0 * point.hops / 24.0;
         assert!((point.links.mean / busy - 1.0).abs() < 0.1, "{} {busy}", point.links.mean);
         assert_eq!((point.links.routers.len(), point.links.each.len()), (9, 24));
+        // So are windows, of which the last one is left out.
+        let queues = point.queues;
+        let count = point.windows.len() as f64;
+        let mean = point.windows.iter().map(|window| window.queue_mean).sum::<f64>() / count;
+        assert!((mean / queues.mean - 1.0).abs() < 0.1, "{mean} {queues:?}");
+        let most = point.windows.iter().map(|window| window.queue_most).max().unwrap();
+        assert!(queues.most >= most, "{most} {queues:?}");
+        let longest = queues.longest.unwrap();
+        assert!(longest.mean >= queues.mean && longest.most <= queues.most, "{queues:?}");
+        let ends = point.links.each.iter().map(|link| (link.from, link.to));
+        assert!(ends.clone().any(|ends| ends == (longest.from, longest.router)), "{queues:?}");
         for (across, down) in point.links.routers {
             assert!((0.0..=1.0).contains(&across) && (0.0..=1.0).contains(&down));
         }
@@ -76,5 +88,45 @@ fn a_trace_is_json_and_says_what_it_leaves_out() {
         let [one, other] = [pair[0], pair[1]];
         let same = (one.router, one.port) == (other.router, other.port);
         assert!(!same || one.to <= other.from, "{one:?} {other:?}");
+    }
+}
+
+/// The values of each counter of a trace, by its router and name.
+fn counters(trace: &Trace) -> BTreeMap<(u64, String), Vec<(f64, u64)>> {
+    let mut json = Vec::new();
+    trace.write(&mut json).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let mut counters = BTreeMap::<_, Vec<_>>::new();
+    for event in json["traceEvents"].as_array().unwrap() {
+        if event["ph"] == "C" {
+            let name = (event["pid"].as_u64().unwrap(), event["name"].as_str().unwrap().to_owned());
+            let value = (event["ts"].as_f64().unwrap(), event["args"]["bytes"].as_u64().unwrap());
+            counters.entry(name).or_default().push(value);
+        }
+    }
+    counters
+}
+
+#[test]
+fn counters_of_a_trace_that_is_cut_say_what_those_of_the_whole_say() {
+    let text = "topology = 'torus'\nsides = '4x4'\nload = 0.5\npackets = 2000\nwarmup = 500";
+    let scenario = Scenario::from_toml(text).unwrap();
+    let [whole, cut] = [1 << 20, 3000].map(|slices| counters(&scenario.trace(0, slices, &())));
+    assert_eq!(whole.len(), 16);
+    let mut told = 0;
+    for (name, values) in &cut {
+        assert_eq!(values[..], whole[name][..values.len()], "{name:?}");
+        told += values.len();
+    }
+    assert!(told > 1000, "{told}");
+}
+
+#[test]
+fn counters_of_a_run_to_its_end_go_up_from_nothing_and_back() {
+    let text = "work = 'goal'\ntopology = 'torus'\nsides = '4x4'\nschedule = 'all-to-all'";
+    let counters = counters(&Scenario::from_toml(text).unwrap().trace(0, 1 << 20, &()));
+    assert_eq!(counters.len(), 16);
+    for values in counters.values() {
+        assert!(values.len() > 2 && values.last().unwrap().1 == 0, "{values:?}");
     }
 }

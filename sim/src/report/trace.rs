@@ -1,10 +1,10 @@
 //! A run as a trace that Perfetto and Chrome show: a process for each router, a track for each of
-//! its outputs, a slice for each packet on a link.
-use crate::network::{Record, Slice};
+//! its outputs, a slice for each packet on a link. The longest queues have counters.
+use crate::network::{Queue, Record, Slice};
 use crate::time::Time;
 use crate::topology::{Port, Topology};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// Packets on links, with the tracks that they are shown on.
@@ -14,12 +14,21 @@ pub struct Trace {
     start: Time,
     slices: Vec<Slice>,
     missed: u64,
+    /// The queues behind links that were longest in the mean.
+    queues: Vec<Queue>,
 }
+
+/// Queues with a counter at most.
+const QUEUES_MAX: usize = 16;
 
 impl Trace {
     pub(crate) fn new(topology: Topology, start: Time, record: &Record) -> Self {
         let missed = record.missed();
-        Self { topology, start, slices: record.slices().to_vec(), missed }
+        let is_shown = |queue: &&Queue| queue.from.is_some() && queue.most > 0;
+        let mut queues: Vec<_> = record.queues().iter().filter(is_shown).copied().collect();
+        queues.sort_by(|one, other| other.mean.total_cmp(&one.mean));
+        queues.truncate(QUEUES_MAX);
+        Self { topology, start, slices: record.slices().to_vec(), missed, queues }
     }
 
     /// The packets on links.
@@ -52,6 +61,11 @@ impl Trace {
         for slice in &self.slices {
             write_line(to, &self.event(slice))?;
         }
+        for queue in &self.queues {
+            for (at, bytes) in self.lengths(queue) {
+                write_line(to, &self.counter(queue, at, bytes))?;
+            }
+        }
         // No comma stands behind the last one.
         let end = json!({
             "ph": "M", "name": "process_labels", "pid": 0,
@@ -61,7 +75,6 @@ impl Trace {
     }
 
     fn event(&self, slice: &Slice) -> Value {
-        let micros = |time: Time| time.0 as f64 / 1e6;
         let Slice { source, target, bytes, .. } = slice;
         json!({
             "ph": "X",
@@ -74,6 +87,39 @@ impl Trace {
         })
     }
 
+    /// The times at which a queue changes, and its bytes from then on.
+    fn lengths(&self, queue: &Queue) -> Vec<(Time, u64)> {
+        let mut changes: BTreeMap<Time, (u64, u64)> = BTreeMap::new();
+        let mut last = Time::ZERO;
+        for slice in self.slices.iter().filter(|slice| slice.queue == queue.slot) {
+            let came = slice.came.max(self.start);
+            changes.entry(came).or_default().0 += u64::from(slice.bytes);
+            changes.entry(slice.to).or_default().1 += u64::from(slice.bytes);
+            last = last.max(came);
+        }
+        // Of packets that come later some may not leave before the trace ends.
+        let is_whole = self.missed == 0 && queue.left == 0;
+        let known = changes.into_iter().filter(|(at, _)| is_whole || *at <= last);
+        let mut bytes = 0;
+        let length = |(at, (more, less))| {
+            bytes = bytes + more - less;
+            (at, bytes)
+        };
+        known.map(length).collect()
+    }
+
+    fn counter(&self, queue: &Queue, at: Time, bytes: u64) -> Value {
+        let Queue { router, port, channel, from, .. } = queue;
+        let from = from.map_or(String::new(), |from| format!(" from router {from}"));
+        json!({
+            "ph": "C",
+            "name": format!("queue of port {port}{from}, channel {channel}"),
+            "pid": router,
+            "ts": micros(at - self.start),
+            "args": {"bytes": bytes},
+        })
+    }
+
     /// Where an output leads.
     fn end_of(&self, router: u32, port: u16) -> String {
         let at = |other: &Port| other.router == router && other.port == port;
@@ -83,6 +129,10 @@ impl Trace {
         let node = self.topology.nodes.iter().position(|node| at(&node.eject));
         node.map_or(String::new(), |node| format!("to node {node}"))
     }
+}
+
+fn micros(time: Time) -> f64 {
+    time.0 as f64 / 1e6
 }
 
 pub(super) fn write_line(to: &mut impl Write, value: &Value) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! A closer look at a point: its delays, its links, and its course over time.
 
-use ayre_sim::report::{LinkLoad, Point};
+use ayre_sim::report::{LinkLoad, Point, Window};
 
 use super::curves::unit_of;
 use crate::page::{Axis, Bar, Bars, Chart, Drawing, Map, Plot, Series, Shown, Table, Unit, Way};
@@ -83,13 +83,7 @@ fn over_time(point: &Point) -> Vec<Chart> {
     let Some(last) = windows.last().filter(|_| windows.len() > 1) else { return vec![] };
     let (size, unit) = unit_of(last.from_ns);
     let x = Axis::new(&format!("since the beginning of the measurement, {unit}"), Unit::Count);
-    let mut numbers = Table::new(["from", "packets on their way", "busiest link", "mean"]);
-    for window in windows {
-        let shares = [window.most, window.mean].map(percent);
-        let from = Unit::Nanoseconds.label(window.from_ns);
-        let line = [from, window.backlog.to_string()].into_iter().chain(shares);
-        numbers.lines.push(line.collect());
-    }
+    let numbers = windows_table(windows);
     let series = |name: &str, shown, of: &dyn Fn(usize) -> f64| {
         let at = windows.iter().enumerate();
         let points = at.map(|(number, window)| (window.from_ns / size, of(number))).collect();
@@ -106,7 +100,15 @@ fn over_time(point: &Point) -> Vec<Chart> {
         series("all links in the mean", Shown::Area, &|at| 100.0 * windows[at].mean),
     ];
     let y = Axis::new("busy, % of the time", Unit::Count);
-    let links = Plot { x, y, series: busy.into() };
+    let links = Plot { x: x.clone(), y, series: busy.into() };
+    let lengths = [
+        series("the longest queue, at its longest", Shown::Area, &|at| {
+            windows[at].queue_most as f64
+        }),
+        series("all queues in the mean", Shown::Area, &|at| windows[at].queue_mean),
+    ];
+    let y = Axis::new("bytes in a buffer", Unit::Count);
+    let lengths = Plot { x, y, series: lengths.into() };
     let chart = |title: &str, plot, numbers| Chart {
         title: title.to_owned(),
         drawing: Drawing::Plot(plot),
@@ -114,6 +116,23 @@ fn over_time(point: &Point) -> Vec<Chart> {
     };
     vec![
         chart("Packets on their way over time", queues, numbers.clone()),
-        chart("Links over time", links, numbers),
+        chart("Links over time", links, numbers.clone()),
+        chart("Queues of routers over time", lengths, numbers),
     ]
+}
+
+fn windows_table(windows: &[Window]) -> Table {
+    let heads = ["from", "packets on their way", "busiest link", "mean", "longest queue", "mean"];
+    let mut numbers = Table::new(heads);
+    for window in windows {
+        numbers.lines.push(vec![
+            Unit::Nanoseconds.label(window.from_ns),
+            window.backlog.to_string(),
+            percent(window.most),
+            percent(window.mean),
+            format!("{} B", window.queue_most),
+            format!("{:.1} B", window.queue_mean),
+        ]);
+    }
+    numbers
 }

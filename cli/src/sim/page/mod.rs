@@ -28,7 +28,8 @@ const READING: [&str; 6] = [
      for each other in a ring.",
     "The time of a packet has three parts, which sum to its delay exactly: in the queue of its \
      source; waiting for outputs and for room inside of the network; and on the move.",
-    "A link is busy while a packet passes it. Loads of links and queues over time are those of the \
+    "A link is busy while a packet passes it. A packet takes room in a queue from when it may ask \
+     for an output until its tail has left. Loads of links and queues over time are those of the \
      first run of a point.",
 ];
 
@@ -195,7 +196,7 @@ mod tests {
     fn whatever_results_say_there_is_a_page_of_them() {
         let sound = results();
         // Curves, parts, and a closer look at each of four points.
-        assert_eq!(charts(&sound), 4 + 1 + 4 * 5);
+        assert_eq!(charts(&sound), 4 + 1 + 4 * 6);
         for number in [f64::NAN, f64::INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 0.0] {
             let mut wild = sound.clone();
             for (point, at) in wild.points.iter_mut().zip(0..) {
@@ -206,7 +207,9 @@ mod tests {
                 point.histogram.iter_mut().for_each(|bin| bin.to_ns = number);
                 point.links.each.push(LinkLoad { from: 0, to: u32::MAX, busy: number });
                 point.links.routers[1] = (number, number);
-                point.windows.iter_mut().for_each(|window| window.from_ns = number);
+                point.windows.iter_mut().for_each(|window| {
+                    (window.from_ns, window.queue_mean) = (number, number);
+                });
                 point.swept.truncate(at);
                 point.parts.queued_ps = u64::MAX;
             }

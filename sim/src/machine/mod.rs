@@ -25,6 +25,10 @@
 //!            '------------ the tag is kept -------------'
 //! ```
 //!
+//! Where steps take no time, a time has rounds. First, servers that fall free go to those that wait
+//! for them. Then the items that have come are handled in the order in which they were added. All
+//! that follows at once is a matter of the next round.
+//!
 //! Each step belongs to a [`Part`] of the whole time. The parts of an item, and its waits, sum to
 //! its time exactly.
 mod rate;

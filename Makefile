@@ -78,9 +78,9 @@ bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: 
 	@scripts/deps.sh cargo cc ip mpicc.openmpi mpirun.openmpi
 	@bench/mpi-net.sh
 
-evidence: ## Compute the published numbers of the sources anew: docs/evidence.md
+evidence: ## Compute the published numbers of the sources anew: docs/evidence.md and .html
 	@scripts/deps.sh cargo cc
-	@cargo run --quiet --release -p ayre-sim --example evidence > docs/evidence.md
+	@cargo run --quiet --release -p ayre-sim --example evidence docs
 
 capi: ## Build Ayre for C and C++: libayre.so, libayre.a, ayre.h
 	@scripts/deps.sh cargo cc

@@ -50,6 +50,11 @@ for page in $pages; do
         file=$(realpath -m --relative-to=. "$(dirname "$page")/$link")
         if [ -d "$file" ]; then
             lay_folder "$file"
+        elif [ -f "$file" ] && [ "${file%.html}" != "$file" ] && [ -f "${file%.html}.md" ]; then
+            # The book makes a page of this name itself.
+            other=${file%.html}-browser.html
+            cp "$file" "$src/$other"
+            sed -i "s|]($link)|]($(dirname "$link")/${other##*/})|" "$src/$page"
         elif [ -f "$file" ] && [ "${file%.md}" = "$file" ]; then
             mkdir -p "$src/$(dirname "$file")"
             cp "$file" "$src/$file"

@@ -266,7 +266,10 @@ proptest! {
             .collect();
         let mut add = |course: Vec<Step>, begins: &[u64]| {
             machine.add(course.clone(), begins.iter().copied().map(Time));
-            let item = |at| Item { course: course.clone(), step: 0, due: Some(at), came: 0, ended: None };
+            let item = |at| {
+                let course = course.clone();
+                Item { course, step: 0, due: Some(at), came: 0, ended: None }
+            };
             reference.items.extend(begins.iter().copied().map(item));
         };
         add(vec![Step::take(PART, units[units.len() - 1], case.lent)], &[0]);

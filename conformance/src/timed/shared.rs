@@ -235,8 +235,8 @@ impl Shared {
                 Event::Ended(peer, ended) => self.port_mut(number).on_ended(peer, &ended),
                 Event::Offered(peer, offer) => self.port_mut(number).offers.push((peer, offer)),
                 Event::Gone(peer, _) => self.on_gone(number, peer),
-                // No case asks a lock unit, or waits for an interrupt.
-                Event::Lock(..) | Event::Interrupt => {}
+                // Events of profiles, which these interfaces do not have.
+                Event::Fenced(..) | Event::Lock(..) | Event::Interrupt => {}
             }
         }
     }
@@ -283,7 +283,7 @@ impl Shared {
     ) -> ayre::PostError {
         let error = match error.into() {
             Refusal::Node(error) => error,
-            Refusal::Message { .. } => return Fault::TooLong.into(),
+            Refusal::Message { .. } | Refusal::Page { .. } => return Fault::TooLong.into(),
             Refusal::Tag(_) | Refusal::Lock { .. } => return Fault::Malformed.into(),
         };
         let busy = match error {

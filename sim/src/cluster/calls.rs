@@ -1,6 +1,6 @@
 //! Calls of programs. None of them waits: see [`Cluster::step`].
 use super::frames::LINES;
-use super::{Cluster, Event, Local, Member, Program, Refusal};
+use super::{Cluster, Event, Local, Member, Program, Refusal, Translations};
 use crate::time::Time;
 use ayre_proto::fault::Fault;
 use ayre_proto::link::life::{State, Why};
@@ -67,7 +67,9 @@ impl Cluster {
     /// # Errors
     /// [`Fault::ForeignHandle`] where there is none, or it has not ended.
     pub fn forget(&mut self, node: u32, peer: PeerId) -> Result<(), Fault> {
-        self.members[node as usize].node.forget(peer)
+        self.members[node as usize].node.forget(peer)?;
+        self.members[node as usize].units.forget(peer);
+        Ok(())
     }
 
     /// A node's program: its memory.
@@ -113,6 +115,12 @@ impl Cluster {
         self.members[node as usize].node.peer(peer).is_none_or(Peer::is_idle)
     }
 
+    /// Translations of a node, with pages.
+    pub fn translations(&self, node: u32) -> Translations {
+        let translator = self.members[node as usize].units.translator.as_ref();
+        translator.map(|translator| translator.counts).unwrap_or_default()
+    }
+
     /// Inputs of a node that no correct peer sends.
     pub fn malformed(&self, node: u32) -> u64 {
         self.members[node as usize].node.malformed()
@@ -123,11 +131,16 @@ impl Cluster {
         self.members[node as usize].node.share(cover)
     }
 
-    /// Takes a capability back. Nothing that uses it lands from now on.
+    /// Takes a capability back. Nothing that uses it lands from now on. With pages a fence begins,
+    /// and nothing lands any more when it has [ended](Event::Fenced).
     ///
     /// # Errors
-    /// [`Fault`] where it is no key that is alive.
+    /// [`Fault`] where it is no key that is alive; with pages the fence's end says so.
     pub fn revoke(&mut self, node: u32, key: Key) -> Result<(), Fault> {
+        if self.profile.pages.is_some() {
+            self.begin_fence(node, key);
+            return Ok(());
+        }
         self.members[node as usize].node.revoke(key)
     }
 }
@@ -139,7 +152,13 @@ impl Cluster {
     /// # Errors
     /// [`Refusal`]: see [`Node::post`](ayre_proto::node::Node::post).
     pub fn post(&mut self, node: u32, to: PeerId, order: Order<Local>) -> Result<Ticket, Refusal> {
-        self.call(node, to, |member| Ok(member.node.post(to, order, &member.program)?))
+        self.profile.check_order(&order)?;
+        let page = self.profile.local_page(&order);
+        self.call(node, to, |member| {
+            let ticket = member.node.post(to, order, &member.program)?;
+            member.units.posted((node, to), ticket, page);
+            Ok(ticket)
+        })
     }
 
     /// Posts several operations, all or none. Returns the ticket of the last one that was ever
@@ -153,10 +172,16 @@ impl Cluster {
         to: PeerId,
         orders: Vec<Order<Local>>,
     ) -> Result<Ticket, Refusal> {
+        orders.iter().try_for_each(|order| self.profile.check_order(order))?;
+        let pages: Vec<_> = orders.iter().map(|order| self.profile.local_page(order)).collect();
         self.call(node, to, |member| {
             member.node.batch(to, orders, &member.program)?;
             let peer = member.node.peer(to).ok_or(Fault::ForeignHandle)?;
-            Ok(Ticket(peer.initiator().posted()))
+            let last = peer.initiator().posted();
+            for (page, before) in pages.into_iter().rev().zip(0..) {
+                member.units.posted((node, to), Ticket(last - before), page);
+            }
+            Ok(Ticket(last))
         })
     }
 

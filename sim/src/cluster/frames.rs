@@ -1,4 +1,6 @@
 //! Frames on their way, and the links that they belong to.
+use super::fence::Fence;
+use super::units::Units;
 use super::{Cluster, InterfaceTimes};
 use crate::network::Network;
 use crate::time::Time;
@@ -73,6 +75,8 @@ pub(super) struct Sent {
     pub(super) to: u32,
     pub(super) header: Header,
     pub(super) payload: Vec<u8>,
+    /// Its bytes on the network.
+    pub(super) bytes: u32,
 }
 
 /// A node's own record, word or offer on its way back to it, through its interface.
@@ -86,8 +90,12 @@ pub(super) enum Looped {
 /// Things on their way to a node.
 #[derive(Clone, Debug)]
 pub(super) enum Passing {
+    /// A frame in the network.
     Frame(Sent),
+    /// A frame in the receiver's stage.
+    Landing(Sent),
     Looped(u32, Looped),
+    Fence(Fence),
     /// An interrupt on its way to the program.
     Interrupt(u32),
 }
@@ -97,7 +105,7 @@ pub(super) enum Passing {
 pub(super) struct Underway {
     places: Vec<Option<Passing>>,
     free: Vec<u32>,
-    /// Those that have left the network, by when their receiver knows of them.
+    /// Those that have left the network, by when they arrive.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     arrived: u64,
 }
@@ -112,15 +120,14 @@ impl Underway {
         place
     }
 
-    /// The frame at a place, if there is one.
-    pub(super) fn frame(&self, place: u32) -> Option<&Sent> {
-        match self.places[place as usize].as_ref()? {
-            Passing::Frame(sent) => Some(sent),
-            Passing::Looped(..) | Passing::Interrupt(_) => None,
-        }
+    /// A fence comes to its next stage at a time.
+    pub(super) fn fence_at(&mut self, at: Time, fence: Fence) {
+        let place = self.add(Passing::Fence(fence));
+        self.arrives(at, place);
     }
 
-    /// Its receiver knows of it at a time. Of two with one time the first one noted arrives first.
+    /// It arrives at a time: at the receiver's stage, or at the receiver. Of two with one time the
+    /// first one noted arrives first.
     pub(super) fn arrives(&mut self, at: Time, place: u32) {
         self.arrived += 1;
         self.arrivals.push(Reverse((at, self.arrived, place)));
@@ -148,6 +155,7 @@ pub(super) struct Sending<'a> {
     /// When the stage is free.
     pub(super) free_at: &'a mut Time,
     pub(super) times: &'a InterfaceTimes,
+    pub(super) units: &'a mut Units,
     pub(super) network: &'a mut Network,
     pub(super) underway: &'a mut Underway,
     /// Whether each node is dead.
@@ -156,18 +164,23 @@ pub(super) struct Sending<'a> {
 
 impl Wire for Sending<'_> {
     fn transmit(&mut self, to: PeerId, header: &Header, payload: &[u8]) {
-        let bytes = HEADER_BYTES + payload.len();
+        let cost = self.units.leave(to, payload);
+        let memory = self.times.memory(payload);
+        let bytes = cost.bytes;
         let begin = self.at.max(*self.free_at);
         let stage = &self.times.send;
-        let passing = Time(stage.byte.0 * bytes as u64);
-        *self.free_at = begin + stage.frame + passing;
-        let frame = Sent { to: u32::from(to.0), header: *header, payload: payload.to_vec() };
+        let passing = Time(stage.byte.0 * u64::from(bytes));
+        *self.free_at = begin + stage.frame + passing + cost.hold;
+        let (to, payload) = (u32::from(to.0), payload.to_vec());
+        let frame = Sent { to, header: *header, payload, bytes };
         let place = self.underway.add(Passing::Frame(frame));
         let tag = NonZeroU32::MIN.saturating_add(place);
-        let memory = self.times.memory(payload);
-        let at = begin + memory + stage.latency + passing;
+        let at = begin + memory + stage.latency + passing + cost.latency;
+        if cost.reads {
+            self.units.reading = self.units.reading.max(at);
+        }
         self.network
-            .inject(at, self.own, u32::from(to.0), bytes as u32, tag)
+            .inject(at, self.own, to, bytes, tag)
             .expect("a frame fits the buffers, between nodes that there are");
     }
 

@@ -10,7 +10,7 @@
 //! in their order. A parked one would hold up all later ones of its peer, the one that gives the
 //! lock back among them. A lock unit answers messages whenever it likes.
 use super::frames::{Heap, Passing, Sending};
-use super::profile::{LOCK_TAG, LockRequest, Mail, Profile};
+use super::profile::{ANSWER, LOCK_TAG, LockRequest, Mail, Profile};
 use super::{Event, Program};
 use crate::extoll::lock::{Answer, Lock, LockSpace, Request};
 use crate::extoll::mailbox::Mailbox;
@@ -24,8 +24,6 @@ use std::collections::VecDeque;
 
 /// Words of a request: its number, the lock, the limit and the addend.
 const REQUEST: usize = 5;
-/// Words of an answer: the number of its request, the word, and whether it was changed.
-const ANSWER: usize = 3;
 
 /// The parts of a node's interface that its profile has.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use ayre_proto::node::effects;
 use ayre_proto::node::initiator::Ended;
 use ayre_proto::node::target::{Delivery, Exchange, Exposed};
 use ayre_proto::notify::Notification;
-use ayre_proto::units::{Extent, PeerId};
+use ayre_proto::units::{Extent, Key, PeerId};
 use core::ops::Range;
 use std::collections::{HashMap, VecDeque};
 use thiserror::Error;
@@ -33,6 +33,9 @@ pub enum Event {
     Offered(PeerId, Offer),
     /// A connection has ended.
     Gone(PeerId, Fault),
+    /// The fence of a revocation has ended: nothing lands any more that uses the key. A fault says
+    /// that there was no such key.
+    Fenced(Key, Result<(), Fault>),
     /// A peer's lock unit answers.
     Lock(PeerId, Answer),
     /// A message has come into the mailbox, and interrupts.

@@ -19,18 +19,23 @@
 //! Interfaces take time, and programs compute in none. A program that waits lets time go on with
 //! [`Cluster::step`].
 mod calls;
+mod fence;
 mod frames;
 mod interface;
 mod memory;
+mod pages;
 mod profile;
 mod step;
 mod times;
+mod units;
 
 use self::frames::{Heap, Underway};
 use self::interface::Interface;
 pub use self::memory::{Event, Local, Program, RegionError};
+pub use self::pages::{Pages, Translations};
 pub use self::profile::{LockRequest, Locks, Mail, Mailboxes, Profile, ProfileError, Refusal};
 pub use self::times::{InterfaceTimes, Stage};
+use self::units::Units;
 pub use crate::extoll::lock::{Answer, Lock};
 use crate::network::{BuildError, Network, Parameters};
 use crate::time::Time;
@@ -67,6 +72,7 @@ struct Member {
     node: Node<Heap, Program>,
     program: Program,
     interface: Interface,
+    units: Units,
     /// The interface has as many lives as its node was started.
     incarnation: u64,
     /// When each stage is free again.
@@ -146,6 +152,11 @@ impl Cluster {
         self.now
     }
 
+    /// The differences of its interfaces from the protocol.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
     /// The network, with its counts.
     pub fn network(&self) -> &Network {
         &self.network
@@ -158,6 +169,7 @@ impl Member {
             node: Node::new(nodes, TABLE_SLOTS),
             program: Program::default(),
             interface: Interface::new(profile),
+            units: Units::new(profile),
             incarnation,
             sends: Time::ZERO,
             receives: Time::ZERO,

@@ -6,19 +6,31 @@
 //! |---|---|---|
 //! | [messages](Mailboxes) | a lane for each peer, with credits | one mailbox, which drops |
 //! | [locks](Locks) | words of any shared region | a lock space of each node |
+//! | [memory](Pages) | ranges of any length | operations within a page; a TLB; fences in time |
+//!
+//! A profile may also have the times of the interface's [units](Profile::units).
+use super::memory::Local;
+use super::pages::{Page, Pages};
 use super::{Cluster, Lock};
 use crate::extoll::lock::{LOCKS, LockSpace};
 use crate::extoll::mailbox::{self, Mailbox};
+use crate::extoll::{Parameters, prototype_clock};
 use crate::host::Host;
 use crate::time::Time;
+use ayre_proto::execute::Action;
 use ayre_proto::fault::Fault;
-use ayre_proto::node::PostError;
+use ayre_proto::limits::LINE;
 use ayre_proto::node::peer::Message;
+use ayre_proto::node::{Order, PostError};
 use ayre_proto::units::PeerId;
 use thiserror::Error;
 
 /// The tag of messages to and from lock units.
 pub(super) const LOCK_TAG: u32 = u32::MAX;
+/// Words of a lock unit's answer: the number of the request, the word, and whether it was changed.
+pub(super) const ANSWER: usize = 3;
+/// Entries of the greatest TLB.
+const ENTRIES_MAX: u32 = 1 << 20;
 
 /// The differences of interfaces from the protocol; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +39,11 @@ pub struct Profile {
     pub mailbox: Option<Mailboxes>,
     /// Each node has a lock space.
     pub locks: Option<Locks>,
+    /// Memory is translated by page.
+    pub pages: Option<Pages>,
+    /// The times of the units that frames pass, which come on top of those of the stages. Frames
+    /// have the lengths of EXTOLL's packets then. Without them a frame takes the stages' times.
+    pub units: Option<Parameters>,
 }
 
 /// Mailboxes of nodes. No credit of a program's holds a sender: the interface takes each message
@@ -51,13 +68,16 @@ pub struct Locks {
 }
 
 impl Profile {
-    /// EXTOLL: messages of VELO (section 7.4), and the lock unit as it was built, which parks
-    /// nothing. Reconstructed: the thesis says how the size of a mailbox is set, and gives none.
+    /// EXTOLL's prototype: messages of VELO (section 7.4), pages of RMA (7.5.1), and the lock unit
+    /// as it was built, which parks nothing. Reconstructed: the thesis says how the size of a
+    /// mailbox is set, and gives none.
     pub fn extoll() -> Self {
-        let host = Host::HT400;
+        let (host, clock) = (Host::HT400, prototype_clock());
         Self {
             mailbox: Some(Mailboxes { slots: 1024, longest: 64, interrupt: host.interrupt }),
             locks: Some(Locks { processes: 32, places: 0 }),
+            pages: Some(Pages::extoll(&host, clock)),
+            units: Some(Parameters::composed(&host, clock)),
         }
     }
 
@@ -71,8 +91,45 @@ impl Profile {
             (Some(Mailboxes { slots, longest, .. }), _) if slots < mailbox::slots(longest) => {
                 Err(ProfileError::Slots { slots, longest })
             }
-            _ => Ok(()),
+            _ => self.check_pages(),
         }
+    }
+
+    fn check_pages(&self) -> Result<(), ProfileError> {
+        let Some(Pages { bytes, entries, .. }) = self.pages else { return Ok(()) };
+        if !bytes.is_power_of_two() || bytes < LINE as u64 {
+            return Err(ProfileError::Page(bytes));
+        }
+        let is_possible = (1..=ENTRIES_MAX).contains(&entries);
+        if is_possible { Ok(()) } else { Err(ProfileError::Entries(entries)) }
+    }
+
+    /// Checks that an operation lies in one page at each of its ends (section 7.5.1). Only a local
+    /// end in a region has an address.
+    pub(super) fn check_order(&self, order: &Order<Local>) -> Result<(), Refusal> {
+        let Some(pages) = self.pages.filter(|_| order.command.action != Action::Notify) else {
+            return Ok(());
+        };
+        let claim = order.command.claim;
+        let local = match &order.local {
+            Some(Local::Region(_, base)) => (*base, order.shape.local_span().unwrap_or(u64::MAX)),
+            Some(Local::Bytes(_) | Local::Buffer(_)) | None => (0, 0),
+        };
+        for (offset, len) in [(claim.offset, claim.len), local] {
+            if !pages.holds(offset, len) {
+                return Err(Refusal::Page { offset, len, page: pages.bytes });
+            }
+        }
+        Ok(())
+    }
+
+    /// The page at the operation's local end, if it has one.
+    pub(super) fn local_page(&self, order: &Order<Local>) -> Option<Page> {
+        let bytes = self.pages.map_or(1, |pages| pages.bytes);
+        Some(match order.local.as_ref()? {
+            Local::Region(number, base) => Page::Own(*number, base / bytes),
+            Local::Bytes(_) | Local::Buffer(_) => Page::Buffer,
+        })
     }
 
     /// Checks a message that a program sends.
@@ -101,6 +158,12 @@ pub enum ProfileError {
         /// Bytes of the longest message.
         longest: u32,
     },
+    /// Pages of this length are no pages.
+    #[error("pages of {0} B: a page has a power of two of bytes, {LINE} at least")]
+    Page(u64),
+    /// The TLB is empty, or too large.
+    #[error("a TLB of {0} entries: it has 1 to {ENTRIES_MAX}")]
+    Entries(u32),
 }
 
 /// Why a call is refused. Nothing has happened.
@@ -120,6 +183,16 @@ pub enum Refusal {
     /// The message has the tag of requests for locks.
     #[error("a message with tag {0}: the lock units use this tag")]
     Tag(u32),
+    /// The operation leaves a page, at one of its ends.
+    #[error("{len} B at offset {offset}: an operation lies in one page of {page} B")]
+    Page {
+        /// The offset in the capability, or in the own region.
+        offset: u64,
+        /// Its bytes.
+        len: u64,
+        /// Bytes of a page.
+        page: u64,
+    },
     /// There is no such lock.
     #[error(
         "lock {number} of process {process}: there are {processes} processes with {LOCKS} locks",

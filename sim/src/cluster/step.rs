@@ -1,8 +1,8 @@
 //! Time goes on.
+use super::fence::Fence;
 use super::frames::{Heap, Looped, Passing, Sending, Sent};
 use super::{Cluster, Event, Member, Program};
 use crate::time::Time;
-use ayre_proto::link::frame::HEADER_BYTES;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::node::Node;
 use ayre_proto::node::effects::Host;
@@ -63,33 +63,49 @@ impl Cluster {
         self.now.0 / NANO
     }
 
-    /// Frames whose last byte has left the network, or is about to, pass the receiver's stage.
+    /// Frames whose last byte has left the network, or is about to, enter the receiver's stage.
     fn leave_network(&mut self) {
-        let deliveries: Vec<_> = self.network.deliveries().collect();
-        for delivery in deliveries {
-            let place = delivery.tag.get() - 1;
-            let Some(sent) = self.underway.frame(place) else { continue };
-            let bytes = HEADER_BYTES + sent.payload.len();
-            let member = &mut self.members[sent.to as usize];
-            let stage = &self.times.receive;
-            let passing = Time(stage.byte.0 * bytes as u64);
-            let begin = delivery.at.max(member.receives);
-            member.receives = begin + stage.frame + passing;
-            self.underway.arrives(begin + stage.latency + passing, place);
+        for delivery in self.network.deliveries() {
+            self.underway.arrives(delivery.at, delivery.tag.get() - 1);
         }
     }
 
-    /// A node has a frame, or what it has sent to itself.
+    /// A frame passes the receiver's stage. Frames land in the order in which they have come.
+    fn enter(&mut self, sent: Sent) {
+        let member = &mut self.members[sent.to as usize];
+        let cost = member.units.enter(PeerId(sent.header.to as u16), &sent.payload);
+        let stage = &self.times.receive;
+        let passing = Time(stage.byte.0 * u64::from(sent.bytes));
+        let begin = self.now.max(member.receives);
+        member.receives = begin + stage.frame + passing + cost.hold;
+        let lands = begin + stage.latency + passing + cost.latency;
+        member.units.landed = lands.max(member.units.landed);
+        let at = member.units.landed;
+        let place = self.underway.add(Passing::Landing(sent));
+        self.underway.arrives(at, place);
+    }
+
+    /// A node has a frame, or something of its own.
     fn arrive(&mut self, passing: Passing) {
-        let to = match passing {
-            Passing::Frame(Sent { to, .. }) | Passing::Looped(to, _) | Passing::Interrupt(to) => to,
+        let to = match &passing {
+            Passing::Frame(Sent { to, .. })
+            | Passing::Landing(Sent { to, .. })
+            | Passing::Looped(to, _)
+            | Passing::Fence(Fence { node: to, .. })
+            | Passing::Interrupt(to) => *to,
         };
         if self.is_dead[to as usize] {
             return;
         }
+        let passing = match passing {
+            Passing::Frame(sent) => return self.enter(sent),
+            Passing::Fence(fence) => return self.on_fence(fence),
+            passing => passing,
+        };
         let (looks, own) = (Looks::all_the_time(self.nanos()), PeerId(to as u16));
         self.with_node(to, Time::ZERO, |node, host| match passing {
-            Passing::Frame(Sent { header, payload, .. }) => {
+            Passing::Frame(_) | Passing::Fence(_) => {}
+            Passing::Landing(Sent { header, payload, .. }) => {
                 node.on_frame((&header, &payload), &looks, host);
             }
             Passing::Looped(_, Looped::Record(lane, record)) => {
@@ -111,12 +127,13 @@ impl Cluster {
         act: impl FnOnce(&mut Node<Heap, Program>, &mut Host<'_, Program, Sending<'_>>) -> R,
     ) -> R {
         let (now, at) = (self.now, self.now + after);
-        let Member { node, program, interface, sends, .. } = &mut self.members[own as usize];
+        let Member { node, program, interface, units, sends, .. } = &mut self.members[own as usize];
         let mut wire = Sending {
             own,
             at,
             free_at: sends,
             times: &self.times,
+            units,
             network: &mut self.network,
             underway: &mut self.underway,
             is_dead: &self.is_dead,

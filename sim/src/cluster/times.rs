@@ -1,4 +1,5 @@
 //! The times of an interface, as a cluster needs them: two stages, and what some frames add.
+use crate::extoll;
 use crate::nic::{INLINE, LINE, Parameters, Unit};
 use crate::time::Time;
 use ayre_proto::command::COMMAND_BYTES;
@@ -93,6 +94,14 @@ impl InterfaceTimes {
                 received,
             ),
         }
+    }
+
+    /// An interface whose [profile](super::Profile::units) has the times of its units. These are
+    /// all but that of the call. Programs compute in no time: the time of software is left out.
+    pub fn of_units(times: &extoll::Parameters) -> Self {
+        let none = Stage { frame: Time::ZERO, byte: Time::ZERO, latency: Time::ZERO };
+        let (read, answer) = (Time::ZERO, Time::ZERO);
+        Self { call: times.pio_write, read, answer, send: none, receive: none }
     }
 
     /// The time that a frame waits for memory of its own host.

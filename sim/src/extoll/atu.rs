@@ -16,8 +16,8 @@ pub const HIT: u64 = 9;
 pub const TO_READ: u64 = 11;
 /// Cycles from the table's entry to the response (table 5-8).
 pub const FROM_READ: u64 = 9;
-/// Cycles of an invalidation in the ATU: 4 to the units, 3 back (table 5-8).
-const INVALIDATION: u64 = 4 + 3;
+/// Cycles of an invalidation in the ATU: to the units, and back (table 5-8).
+pub const INVALIDATION: [u64; 2] = [4, 3];
 /// A packet passes the channel of translations every second cycle (section 5.2.9).
 pub const CYCLES_PER_PACKET: u64 = 2;
 /// Cycles of a packet on its way over that channel. Reconstructed: one at least.
@@ -127,7 +127,7 @@ pub fn register_pages(host: &Host, pages: u64, random: &mut Random) -> Time {
 /// of flushes written, and read until no unit uses the page. Then it is unpinned.
 pub fn deregister_pages(host: &Host, clock: Clock, pages: u64) -> Time {
     let poll = host.to_device + host.to_device;
-    let flush = host.to_device + clock.span(INVALIDATION + 2 * PACKET) + poll;
+    let flush = host.to_device + clock.span(INVALIDATION[0] + INVALIDATION[1] + 2 * PACKET) + poll;
     let page = host.memory + flush + host.unpin;
     host.system_call + Time(page.0 * pages)
 }

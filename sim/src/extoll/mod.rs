@@ -100,7 +100,7 @@ const HTAX_OUT: u64 = 3;
 const UNIT: u64 = 8;
 /// Cycles of a request and its response over the channel between a unit and the ATU. Reconstructed:
 /// a packet passes every second cycle (section 5.2.9), so each takes one at least.
-const ATS: u64 = 2;
+pub(crate) const ATS: u64 = 2;
 /// Cycles from the end of a packet until a unit of RMA takes its next command. Reconstructed from
 /// the rate of notification puts (table 9-3): 60 cycles less the unit's 8 and the packet's 21. The
 /// thesis says that each unit is one state machine (section 7.5.6), and no more.
@@ -168,7 +168,7 @@ impl Parameters {
     }
 
     /// The time of `cycles` cycles.
-    fn cycles(&self, cycles: u64) -> Time {
+    pub(crate) fn cycles(&self, cycles: u64) -> Time {
         self.clock.map_or(Time::ZERO, |clock| clock.span(cycles))
     }
 }

@@ -1,9 +1,9 @@
-//! Any text as a topology, a scenario, or kept results. A topology that was read can be written and
-//! read again, and its routes followed.
+//! Any text as a topology, a scenario, a script, or kept results. A topology that was read can be
+//! written and read again, and its routes followed.
 #![no_main]
 use ayre_sim::report::Results;
 use ayre_sim::routing::{Plan, Policy, Survey};
-use ayre_sim::scenario::Scenario;
+use ayre_sim::scenario::{Scenario, Script};
 use ayre_sim::topology::Named;
 use libfuzzer_sys::fuzz_target;
 
@@ -21,5 +21,6 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let _ = Scenario::from_toml(text);
+    let _ = Script::read("fuzz", text).map(|script| script.check(8));
     let _ = Results::from_json(text).map(|results| results.to_csv());
 });

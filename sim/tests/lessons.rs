@@ -34,13 +34,14 @@ fn close(got: f64, expected: f64, tolerance: f64) {
 #[test]
 fn every_file_is_run_here() {
     let own = include_str!("lessons.rs");
-    let files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap()).collect();
+    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap());
+    let files: Vec<_> = files.filter(|file| file.file_type().unwrap().is_file()).collect();
     for file in &files {
         let path = file.path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         assert!(own.contains(&format!("run(\"{name}\"")), "{name}");
     }
-    assert_eq!(files.len(), 15);
+    assert_eq!(files.len(), 16);
 }
 
 #[test]
@@ -48,6 +49,26 @@ fn one_link() {
     for (point, load) in run("one-link", &["packets=50000"]).iter().zip([0.5, 0.7, 0.9]) {
         close(point.delay_ns.mean / 1638.4, 1.0 + load / (2.0 * (1.0 - load)), 0.08);
     }
+}
+
+#[test]
+fn shared_counter() {
+    let points = run("shared-counter", &[]);
+    let course = |point: &Point| point.script.clone().expect("the course of a script");
+    let [atomic, lock, queue] = [0, 1, 2].map(|point| course(&points[point]));
+    let count = &atomic.operations[0];
+    assert_eq!((count.operation.as_str(), count.count), ("fetch", 70));
+    // Counts of different nodes overlap: ten round trips are all.
+    close(atomic.end_ns, 10.0 * count.mean_ns, 0.1);
+    let least = |word| {
+        let found = lock.operations.iter().find(|times| times.operation == word);
+        found.expect("it is done").least_ns
+    };
+    // Turns do not overlap. Half of the lock's way and half of the unlock's are the next one's.
+    let turn = least("get") + least("atomic") + least("unlock");
+    let times = lock.end_ns / (70.0 * turn);
+    assert!((1.0..1.1).contains(&times), "{lock:?}");
+    assert!(queue.end_ns < atomic.end_ns, "{queue:?} {atomic:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod numbers;
 mod outputs;
 mod page;
 mod run;
+mod script;
 mod text;
 mod watch;
 
@@ -43,7 +44,7 @@ const STATUS: &str = "A scenario is a TOML file of parameters (ayre sim list), s
     `load = 0.9`; `load = [0.5, 0.9]` makes two points. Without a file all parameters have their \
     default values.\n\n\
     Exit status: 0; 2: the input has a fault; 3: a network does not carry the load, or is \
-    deadlocked; 130: stopped by Ctrl-C, with the results up to then.";
+    deadlocked, or a script failed; 130: stopped by Ctrl-C, with the results up to then.";
 
 /// Does what is asked for.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {

@@ -7,6 +7,7 @@ use ayre_sim::scenario::KEYS;
 
 use super::interface;
 use super::numbers::percent;
+use super::script;
 use crate::info::tables::aligned;
 use crate::page::Unit;
 
@@ -54,6 +55,9 @@ fn detail(point: &Point) -> String {
     }
     tell("verdict", point.verdict.word());
     point.notes.iter().for_each(|note| tell("", note));
+    for (number, line) in point.script.iter().flat_map(script::lines).enumerate() {
+        tell(if number == 0 { "script" } else { "" }, &line);
+    }
     if point.packets > 0 {
         tell("delay", &format!("{} (95 % confidence)", time(point.delay_ns)));
         for (share, ns) in &point.percentiles_ns {

@@ -47,6 +47,34 @@ fn results_that_were_kept_are_told_as_before() {
 }
 
 #[test]
+fn the_course_of_a_script_is_told_in_all_forms() {
+    let folder = Folder::new("sim-script");
+    let text = "region data 64 1\nnode 0\n repeat 3\n fetch add data 0 1\n end\n";
+    folder.file("count.script", text);
+    let file = folder.file("script.toml", "work = 'script'\nscript = 'count.script'\n");
+    let [json, csv, html] =
+        ["a.json", "a.csv", "a.html"].map(|name| folder.0.join(name).display().to_string());
+    let told = said(0, &["run", &file, "--json", &json, "--csv", &csv, "--html", &html]);
+    for part in ["verdict      stable", "the script ends after", "3 x fetch: ", "node 0 ends after"]
+    {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert_eq!(said(0, &["report", &json]), told);
+    let [csv, html] = [csv, html].map(|path| std::fs::read_to_string(path).unwrap());
+    let mut lines = csv.lines().map(|line| line.rsplit(',').next().unwrap());
+    let us = super::number(&told, "the script ends after", "us");
+    let end: f64 = lines.nth(1).unwrap().parse().unwrap();
+    assert!((end / 1e3 - us).abs() < 1e-3, "{end} ns in {csv}, {us} us");
+    assert!(html.contains("The script") && html.contains("fetch"), "{html}");
+    folder.file("count.script", &text.replace("repeat", "repeet"));
+    let faulty = said(2, &["run", &file]);
+    assert!(faulty.contains("count.script:3: "), "{faulty}");
+    folder.file("count.script", "node 0\n receive 1\nnode 1\n compute 1 ns\n");
+    let failed = said(3, &["run", &file]);
+    assert!(failed.contains("count.script:2: node 0: `receive` waits for ever"), "{failed}");
+}
+
+#[test]
 fn what_a_network_does_not_carry_has_a_status_of_its_own() {
     let text = said(3, &["sweep", "load=[0.2, 1.5]", "packets=20000", "warmup=2000"]);
     assert!(text.contains("0.2   stable") && text.contains("1.5   unstable"), "{text}");

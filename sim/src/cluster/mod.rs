@@ -47,7 +47,7 @@ use std::collections::BinaryHeap;
 use thiserror::Error;
 
 /// Why a cluster cannot be built.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error, PartialEq)]
 pub enum ClusterError {
     /// The network cannot be built.
     #[error(transparent)]
@@ -128,11 +128,7 @@ impl Cluster {
         profile.check()?;
         let network = Network::silent(topology, parameters)?;
         let nodes = network.nodes();
-        if nodes as usize > PEERS_MAX {
-            return Err(ClusterError::Nodes(nodes));
-        }
-        let longest =
-            frames::longest(parameters.buffer).ok_or(ClusterError::Buffer(parameters.buffer))?;
+        let longest = longest(nodes, parameters.buffer)?;
         Ok(Self {
             network,
             times,
@@ -145,6 +141,14 @@ impl Cluster {
             connections: 0,
             longest,
         })
+    }
+
+    /// Checks whether the protocol knows this number of nodes, and its frames fit a buffer.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    pub fn check(nodes: u32, buffer: u32) -> Result<(), ClusterError> {
+        longest(nodes, buffer).map(|_| ())
     }
 
     /// The time.
@@ -161,6 +165,14 @@ impl Cluster {
     pub fn network(&self) -> &Network {
         &self.network
     }
+}
+
+/// Bytes of the longest frame between `nodes` nodes, where routers have this buffer.
+fn longest(nodes: u32, buffer: u32) -> Result<usize, ClusterError> {
+    if nodes as usize > PEERS_MAX {
+        return Err(ClusterError::Nodes(nodes));
+    }
+    frames::longest(buffer).ok_or(ClusterError::Buffer(buffer))
 }
 
 impl Member {

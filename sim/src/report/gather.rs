@@ -1,8 +1,8 @@
 //! From the results of replicas to those of a point.
 use super::layout::layout;
 use super::{
-    Bin, Estimate, Interface, LinkLoad, Links, Parts, Point, Queue, Queues, Schedule, Verdict,
-    Window,
+    Bin, Course, Estimate, Interface, LinkLoad, Links, Parts, Point, Queue, Queues, Schedule,
+    Verdict, Window,
 };
 use crate::link::LinkTiming;
 use crate::network::{self, Outcome, Record};
@@ -34,6 +34,8 @@ pub(crate) struct Replica {
     pub(crate) timeline: Option<Result<Timeline, String>>,
     /// The operation of a single interface, if that was all.
     pub(crate) interface: Option<Interface>,
+    /// The course of the script, if there was one, or the reason that it did not end.
+    pub(crate) script: Option<Result<Course, String>>,
 }
 
 impl Replica {
@@ -50,6 +52,7 @@ impl Replica {
             record: None,
             saturation: None,
             timeline: None,
+            script: None,
             interface: Some(interface),
         }
     }
@@ -118,6 +121,7 @@ pub(crate) fn gather(replicas: &[Replica], topology: &Topology, link: &LinkTimin
         saturation,
         schedule: schedule(replicas),
         interface: replicas.iter().find_map(|replica| replica.interface.clone()),
+        script: replicas.first().and_then(|first| first.script.as_ref()?.as_ref().ok().cloned()),
         notes,
         replicas: measured.len() as u32,
         packets,
@@ -225,6 +229,13 @@ fn verdict(replicas: &[Replica], measured: &[&Replica]) -> (Verdict, Vec<String>
     }
     if replicas.iter().any(|replica| replica.interface.is_some()) {
         return (Verdict::Stable, notes);
+    }
+    if let Some(script) = replicas.first().and_then(|first| first.script.as_ref()) {
+        notes.push(match script {
+            Ok(course) => format!("the script ends after {:.3} us", course.end_ns / 1e3),
+            Err(why) => why.clone(),
+        });
+        return (if script.is_ok() { Verdict::Stable } else { Verdict::Failed }, notes);
     }
     let mut timelines = replicas.iter().filter_map(|replica| replica.timeline.as_ref());
     if let Some(timeline) = timelines.next() {

@@ -53,6 +53,8 @@ pub enum Verdict {
     Deadlocked,
     /// It was stopped before any packet was measured.
     NotRun,
+    /// A script did not do what it says, or a node waits for ever: a note says where.
+    Failed,
 }
 
 /// The results of a point: one value for each parameter.
@@ -74,6 +76,9 @@ pub struct Point {
     /// The operation of a single interface, if that was all: then there are no packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Interface>,
+    /// The course of the script, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Course>,
     /// One sentence for each thing to know about these results.
     pub notes: Vec<String>,
     /// Replicas with results.
@@ -117,6 +122,32 @@ pub struct Schedule {
     pub events: u64,
     /// The time of the first replica's critical path by what was done: the parts sum to its end.
     pub path_ns: Vec<(String, f64)>,
+}
+
+/// The course of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// When all nodes had ended, in nanoseconds.
+    pub end_ns: f64,
+    /// Nodes, and when each of them ended.
+    pub nodes_ns: Vec<(u32, f64)>,
+    /// The times of operations by their kinds, in the order in which those ended first.
+    pub operations: Vec<OperationTimes>,
+}
+
+/// The times of operations of one kind, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationTimes {
+    /// The statement.
+    pub operation: String,
+    /// How many there were.
+    pub count: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The shortest time.
+    pub least_ns: f64,
+    /// The longest one.
+    pub most_ns: f64,
 }
 
 /// The packets with a delay in a range.
@@ -251,9 +282,10 @@ impl Results {
         Ok(results)
     }
 
-    /// Whether a point is one that the network does not carry.
+    /// Whether a point is one that the network does not carry, or whose script failed.
     pub fn is_unstable(&self) -> bool {
-        let bad = |point: &Point| matches!(point.verdict, Verdict::Unstable | Verdict::Deadlocked);
+        use Verdict::{Deadlocked, Failed, Unstable};
+        let bad = |point: &Point| matches!(point.verdict, Unstable | Deadlocked | Failed);
         self.points.iter().any(bad)
     }
 }

@@ -2,7 +2,7 @@
 use super::{Point, ReportError, Results, Verdict, part_names};
 
 /// The columns behind those of the parameters.
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 22] = [
     "verdict",
     "replicas",
     "packets",
@@ -24,6 +24,7 @@ const COLUMNS: [&str; 21] = [
     "busiest_link",
     "mean_queue_bytes",
     "longest_queue_bytes",
+    "end_ns",
 ];
 
 impl Results {
@@ -74,6 +75,10 @@ fn cells(point: &Point) -> Vec<String> {
         point.queues.most as f64,
     ];
     cells.extend(rest.map(number));
+    // Of the schedule or the script, if there was one.
+    let schedule = point.schedule.as_ref().map(|schedule| schedule.end_ns.mean);
+    let end = schedule.or_else(|| point.script.as_ref().map(|script| script.end_ns));
+    cells.push(end.map_or(String::new(), number));
     cells
 }
 
@@ -121,6 +126,7 @@ impl Verdict {
             Self::Unstable => "unstable",
             Self::Deadlocked => "deadlocked",
             Self::NotRun => "not run",
+            Self::Failed => "failed",
         }
     }
 }

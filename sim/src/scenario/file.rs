@@ -1,6 +1,8 @@
 //! Scenario files: TOML with a key for each parameter, and lists for sweeps.
+use super::nearest::nearest;
 use super::table::{KEYS, Key};
-use super::value::{Value, ValueError, nearest};
+use super::value::{Value, ValueError};
+use crate::cluster::ClusterError;
 use crate::goal::{PatternError, RunError};
 use crate::interface::Refusal;
 use crate::network::BuildError;
@@ -129,6 +131,12 @@ pub enum Problem {
     /// An interface cannot do it.
     #[error(transparent)]
     Interface(#[from] Refusal),
+    /// A script names nodes that are not there.
+    #[error(transparent)]
+    Script(#[from] super::script::ScriptError),
+    /// The frames of a script's operations do not fit the network.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// A link that is too fast or too slow.
     #[error("{0}")]
     Rate(super::units::UnitError),

@@ -53,6 +53,7 @@ fn replica(ended: Result<Report, RunError>, mut network: Option<Network>) -> Rep
         packets_made: network.as_ref().map_or(0, Network::made),
         record: network.as_mut().and_then(Network::take_record),
         saturation: None,
+        script: None,
         timeline: Some(ended.map(|report| timeline(&report)).map_err(|error| error.to_string())),
         tally,
         interface: None,

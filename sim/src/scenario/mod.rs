@@ -29,17 +29,21 @@
 mod file;
 mod goal;
 mod interface;
+mod nearest;
 mod plan;
 mod run;
+mod script;
 mod table;
 pub mod units;
 mod value;
+mod work;
 
 pub use file::{FILE_MAX, Place, Problem, ScenarioError};
 pub use goal::Goal;
 pub use interface::Trial;
 pub use plan::Plan;
 pub use run::Watch;
+pub use script::{Script, ScriptError, ScriptFault, ScriptWork};
 pub use table::{Default, KEYS, Key, Need};
 pub use value::{Kind, SATURATION, Value, ValueError};
 

@@ -2,6 +2,7 @@
 use super::file::{Given, Place, Problem, ScenarioError};
 use super::goal::Goal;
 use super::interface::Trial;
+use super::script::ScriptWork;
 use super::table::{KEYS, Key, Need, ONE_SWITCH, index};
 use super::units::Rate;
 use super::value::{SATURATION, SCHEDULES, Value};
@@ -33,6 +34,8 @@ pub struct Plan {
     pub goal: Option<Goal>,
     /// The operation of a single interface, if that is all.
     pub trial: Option<Trial>,
+    /// The script that nodes carry out instead, if there is one.
+    pub script: Option<ScriptWork>,
     /// Whether the greatest load is looked for that the network carries.
     pub search: bool,
     /// Packets of each replica that are delivered before the measurement.
@@ -137,12 +140,14 @@ impl Values {
         let load = load.map_err(|error| self.load_error(error))?;
         let goal = self.goal(&topology, &parameters)?;
         let trial = self.trial()?;
+        let script = self.script(&topology, &parameters)?;
         Ok(Plan {
             topology,
             parameters,
             load,
             goal,
             trial,
+            script,
             search: self.searches(),
             warmup: self.value("warmup").number(),
             packets: self.value("packets").number(),

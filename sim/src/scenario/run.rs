@@ -1,6 +1,6 @@
 //! Runs: all replicas of all points on several threads, each with a seed of its own.
 use super::plan::SEARCH_STEPS;
-use super::{Plan, Scenario};
+use super::{Plan, Scenario, work};
 use crate::network::{Network, Outcome, Record};
 use crate::report::{FORMAT, Point, Replica, Results, Trace, UnitTrace, gather, is_carried};
 use crate::time::Time;
@@ -116,6 +116,11 @@ impl Scenario {
     /// If there is no such point.
     pub fn trace(&self, point: usize, slices: usize, watch: &impl Watch) -> Trace {
         let plan = self.plan(point);
+        if plan.script.is_some() {
+            // A script's network is within its cluster, which records nothing.
+            let record = Record::new(&plan.topology, Time::ZERO, 0);
+            return Trace::new(plan.topology, Time::ZERO, &record);
+        }
         if let Some(goal) = &plan.goal {
             let record = Record::new(&plan.topology, Time::ZERO, slices);
             let empty = record.clone();
@@ -145,6 +150,9 @@ fn build(plan: &Plan, replica: u32) -> Network {
 fn run(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
     if let Some(trial) = &plan.trial {
         return Replica::of_interface(trial.run());
+    }
+    if let Some(work) = &plan.script {
+        return work::run(work, &plan.topology, plan.parameters);
     }
     if let Some(goal) = &plan.goal {
         let network = goal.packets.map(|_| build(plan, replica));
@@ -211,6 +219,7 @@ fn measure(plan: &Plan, replica: u32, watch: &impl Watch) -> Replica {
         packets_made: network.made() - packets_made,
         record: network.take_record(),
         saturation: None,
+        script: None,
         timeline: None,
         interface: None,
     }

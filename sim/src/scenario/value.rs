@@ -1,4 +1,6 @@
 //! Values of parameters: what is allowed, and what a text says.
+use super::nearest::nearest;
+use super::script::{Script, ScriptError};
 use super::units::{self, Rate, Span, UnitError};
 use crate::goal::{Pattern, ReadError, Schedule};
 use crate::interface::MODELS;
@@ -66,6 +68,8 @@ pub enum Kind {
     Topology,
     /// A usual schedule, or the name of a file that has one.
     Schedule,
+    /// The name of a file that has a script.
+    Script,
 }
 
 /// The load that is looked for: the greatest one that the network carries.
@@ -102,6 +106,8 @@ pub enum Value {
     Topology(Option<Arc<Named>>),
     /// The schedule of a file.
     Schedule(Arc<Schedule>),
+    /// The script of a file; nothing, if no file is named.
+    Script(Option<Arc<Script>>),
 }
 
 /// Why a text is no value of a parameter.
@@ -130,6 +136,9 @@ pub enum ValueError {
     /// A file of a topology is faulty.
     #[error(transparent)]
     Topology(#[from] FileError),
+    /// A script is faulty.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
 }
 
 fn near(nearest: &Option<&'static str>) -> String {
@@ -205,6 +214,11 @@ impl Kind {
                 let (path, text) = content(folder, text)?;
                 Ok(Value::Topology(Some(Arc::new(Named::read(&path, &text)?))))
             }
+            Self::Script if text.is_empty() => Ok(Value::Script(None)),
+            Self::Script => {
+                let (path, text) = content(folder, text)?;
+                Ok(Value::Script(Some(Arc::new(Script::read(&path, &text)?))))
+            }
             Self::Schedule => {
                 if let Some((name, _)) = SCHEDULES.iter().find(|(name, _)| *name == text) {
                     return Ok(Value::Choice(name));
@@ -253,17 +267,6 @@ fn numbers(text: &str, between: char) -> Result<Value, ValueError> {
     Ok(Value::List(numbers))
 }
 
-/// The name that is most like `text`, if one is like it at all.
-pub(super) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A longer text is like nothing here.
-    let text: String = text.chars().take(64).collect();
-    names
-        .map(|name| (strsim::damerau_levenshtein(&text, name), name))
-        .filter(|(distance, name)| *distance <= name.len().div_ceil(3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
 /// Tells the range.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -295,6 +298,7 @@ impl fmt::Display for Kind {
                 let names: Vec<_> = SCHEDULES.iter().map(|(name, _)| *name).collect();
                 write!(f, "{}, or the name of a file", names.join(", "))
             }
+            Self::Script => f.write_str("the name of a file"),
             Self::Text => write!(f, "up to {TEXT_MAX} B"),
             Self::Topology => {
                 f.write_str("the name of a file in the text form, or in DOT (.dot, .gv)")

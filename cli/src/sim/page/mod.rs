@@ -8,6 +8,7 @@ use anyhow::Result;
 use ayre_sim::report::{Point, Results, Verdict};
 use ayre_sim::scenario::KEYS;
 
+use super::script;
 use super::text::{self, given, parts, time, values};
 use crate::page::{Axis, Chart, Drawing, Page, Stack, Stacks, Table, Unit, made_by};
 
@@ -52,6 +53,10 @@ pub(super) fn page(results: &Results) -> Result<Page> {
         page.heading("Where the time goes, and how many in a row");
         page.charts(&interface::charts(&results.points))?;
     }
+    for point in &results.points {
+        let name = values(&point.swept);
+        point.script.iter().for_each(|course| script::show(&mut page, course, &name));
+    }
     let curves = curves::charts(&results.points);
     if !curves.is_empty() {
         page.heading("The points beside each other");
@@ -86,6 +91,7 @@ fn verdict(results: &Results) -> String {
         (count(Verdict::Unstable), "unstable: the network does not carry the load"),
         (count(Verdict::Deadlocked), "deadlocked"),
         (count(Verdict::NotRun), "not measured"),
+        (count(Verdict::Failed), "failed: the script did not do what it says"),
     ];
     let found: Vec<_> = found
         .iter()

@@ -2,6 +2,7 @@
 //! checks use.
 mod interface;
 mod network;
+mod script;
 mod work;
 
 use super::value::Kind;
@@ -75,7 +76,7 @@ impl fmt::Display for Default {
 }
 
 /// Work that needs a network.
-const NETWORK: Need = ("work", &["packets", "goal"]);
+const NETWORK: Need = ("work", &["packets", "goal", "script"]);
 /// Work of a single network interface.
 const INTERFACE: Need = ("work", &["interface"]);
 const OURS: &str = "our choice";
@@ -86,8 +87,9 @@ pub(super) const ONE_SWITCH: &[&str] = &["star", "switch"];
 
 /// All parameters.
 pub const KEYS: &[Key] = &{
-    let tables = [network::KEYS, work::KEYS, interface::KEYS];
-    const NUMBER: usize = network::KEYS.len() + work::KEYS.len() + interface::KEYS.len();
+    let tables = [network::KEYS, work::KEYS, interface::KEYS, script::KEYS];
+    const NUMBER: usize =
+        network::KEYS.len() + work::KEYS.len() + interface::KEYS.len() + script::KEYS.len();
     let mut all = [network::KEYS[0]; NUMBER];
     let (mut at, mut table, mut place) = (0, 0, 0);
     while at < NUMBER {

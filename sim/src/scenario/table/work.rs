@@ -18,6 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Choice(&[
             ("packets", "nodes make packets by chance"),
             ("goal", "a GOAL schedule, whose messages pass the network as packets"),
+            ("script", "operations of Ayre's interface, which a script gives each node"),
             ("loggops", "a GOAL schedule in the LogGOPS model, in which messages never meet"),
             ("interface", "a single network interface does an operation; there is no network"),
         ]),
@@ -303,7 +304,7 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Count { least: 1, most: 1000 },
         default: Default::By {
             key: "work",
-            cases: &[(&["goal", "loggops", "interface"], "1")],
+            cases: &[(&["goal", "loggops", "interface", "script"], "1")],
             other: "5",
         },
         meaning: "runs of each point with seeds of their own",

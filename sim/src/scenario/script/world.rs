@@ -1,0 +1,175 @@
+//! A script's cluster: connections, regions, capabilities and queues.
+use super::{BARRIER, Needs, Place, Script, ScriptError, ScriptFault, rounds};
+use crate::cluster::{Cluster, InterfaceTimes, Program};
+use crate::network::Parameters;
+use crate::time::Time;
+use crate::topology::Topology;
+use ayre_proto::units::{Key, PeerId, Rights};
+use ayre_proto::xlate::Cover;
+use std::collections::HashMap;
+
+/// The set-up is over when nothing happens for so long.
+const QUIET: Time = Time::from_nanos(100_000);
+
+/// The cluster, and what its nodes have handed out.
+#[derive(Debug)]
+pub(super) struct World<'a> {
+    pub(super) script: &'a Script,
+    pub(super) needs: Needs,
+    pub(super) nodes: u32,
+    pub(super) cluster: Cluster,
+    /// The number of a region, by its node.
+    regions: HashMap<(u32, usize), u16>,
+    /// The key of a holder to a node's region.
+    keys: HashMap<(u32, u32, usize), Key>,
+    /// The number of a queue among those of a producer, as its consumer and as the producer has it.
+    pub(super) consumed: HashMap<(u32, usize), usize>,
+    pub(super) produced: HashMap<(u32, usize), usize>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(
+        script: &'a Script,
+        (topology, parameters): (&Topology, Parameters),
+        times: InterfaceTimes,
+    ) -> Result<Self, ScriptError> {
+        let nodes = topology.nodes.len() as u32;
+        let needs = script.needs(nodes)?;
+        let cluster = Cluster::new(topology, parameters, times);
+        let cluster =
+            cluster.map_err(|error| script.fail(1, ScriptFault::Cluster(error.to_string())))?;
+        let (regions, keys) = (HashMap::new(), HashMap::new());
+        let (consumed, produced) = (HashMap::new(), HashMap::new());
+        let mut world = Self { script, needs, nodes, cluster, regions, keys, consumed, produced };
+        for node in 0..nodes {
+            world.open(node)?;
+        }
+        let pairs: Vec<_> = world.needs.pairs.iter().copied().collect();
+        for pair in pairs {
+            world.connect(pair)?;
+        }
+        while world.cluster.next_time().is_some_and(|at| at - world.cluster.now() < QUIET) {
+            world.cluster.step();
+        }
+        Ok(world)
+    }
+
+    /// A node has its regions, as zeros.
+    fn open(&mut self, node: u32) -> Result<(), ScriptError> {
+        for (number, region) in self.script.regions.iter().enumerate() {
+            if region.homes.has(node) {
+                self.add_region(node, number, region.len, region.line)?;
+            }
+        }
+        if self.needs.barrier.contains(&node) {
+            let len = 8 * u64::from(rounds(self.needs.barrier.len()).max(1));
+            self.add_region(node, BARRIER, len, 1)?;
+        }
+        Ok(())
+    }
+
+    fn add_region(
+        &mut self,
+        node: u32,
+        region: usize,
+        len: u64,
+        line: usize,
+    ) -> Result<(), ScriptError> {
+        let number = self.cluster.program_mut(node).add_region(vec![0; len as usize]);
+        let full = |error| self.script.fail(line, ScriptFault::Cluster(format!("{error}")));
+        self.regions.insert((node, region), number.map_err(full)?);
+        Ok(())
+    }
+
+    /// Connects two nodes, and hands out the capabilities and queues that they need of each other.
+    fn connect(&mut self, (one, other): (u32, u32)) -> Result<(), ScriptError> {
+        if one == other {
+            self.cluster.connect_loopback(one);
+        } else {
+            self.cluster.connect(one, other);
+        }
+        let directions =
+            if one == other { &[(one, other)][..] } else { &[(one, other), (other, one)] };
+        for &(holder, home) in directions {
+            let range = (holder, home, 0)..=(holder, home, BARRIER);
+            let grants: Vec<_> = self.needs.grants.range(range).copied().collect();
+            for (_, _, region) in grants {
+                self.share(holder, home, region)?;
+            }
+            let script = self.script;
+            for (number, queue) in script.queues.iter().enumerate() {
+                if queue.home == home && self.needs.producers.contains(&(holder, number)) {
+                    let to = PeerId(holder as u16);
+                    let offered = self.cluster.offer_queue(home, to, number as u64, queue.lines);
+                    let full = |_| {
+                        let why = "a node has more queues of another one than it may";
+                        script.fail(queue.line, ScriptFault::Cluster(why.to_owned()))
+                    };
+                    self.consumed.insert((holder, number), offered.map_err(full)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn share(&mut self, holder: u32, home: u32, region: usize) -> Result<(), ScriptError> {
+        let number = self.regions[&(home, region)];
+        let (len, line) = match self.script.regions.get(region) {
+            Some(region) => (region.len, region.line),
+            None => (8 * u64::from(rounds(self.needs.barrier.len()).max(1)), 1),
+        };
+        let holder_id = PeerId(holder as u16);
+        let cover =
+            Cover { holder: holder_id, rights: Rights::all(), region: number, base: 0, len };
+        let key = self.cluster.share(home, cover).ok_or_else(|| {
+            let why = "a node has more regions, each for each of its users, than it has keys";
+            self.script.fail(line, ScriptFault::Cluster(why.to_owned()))
+        })?;
+        self.keys.insert((holder, home, region), key);
+        Ok(())
+    }
+
+    /// A node that has died is started anew, and connected with its peers.
+    pub(super) fn restart(&mut self, node: u32) -> Result<(), ScriptError> {
+        self.cluster.restart(node);
+        self.open(node)?;
+        self.produced.retain(|(producer, queue), _| {
+            *producer != node && self.script.queues[*queue].home != node
+        });
+        let pairs = self.needs.pairs.iter().copied();
+        let pairs: Vec<_> = pairs.filter(|pair| pair.0 == node || pair.1 == node).collect();
+        for (one, other) in pairs {
+            let peer = if one == node { other } else { one };
+            if peer != node {
+                // Nobody has told the peer, or it has noticed and remembers the end.
+                let own = PeerId(node as u16);
+                if self.cluster.forget(peer, own).is_err() {
+                    _ = self.cluster.disconnect(peer, own);
+                }
+            }
+            if peer == node || !self.cluster.is_dead(peer) {
+                self.connect((one, other))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer, and the key to a place.
+    pub(super) fn key(&self, own: u32, place: &Place) -> Option<(u32, Key)> {
+        let home = self.script.home(place, own, self.nodes).ok()?;
+        Some((home, *self.keys.get(&(own, home, place.region))?))
+    }
+
+    /// The key of a node to the flags of another one at barriers.
+    pub(super) fn barrier_key(&self, own: u32, home: u32) -> Option<Key> {
+        self.keys.get(&(own, home, BARRIER)).copied()
+    }
+
+    /// A word of a node's own region; nothing, if it is not in it.
+    pub(super) fn word(&self, node: u32, region: usize, offset: u64) -> Option<u64> {
+        let number = self.regions.get(&(node, region))?;
+        let program: &Program = self.cluster.program(node);
+        let bytes = program.region(*number, offset..offset.checked_add(8)?).ok()?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+}

@@ -134,7 +134,7 @@ fn an_interface_tells_its_latency_by_parts_and_its_stream() {
     let folder = Folder::new("sim-interface");
     let [csv, html, trace] = ["a.csv", "a.html", "a.json"].map(|name| folder.0.join(name));
     let [csv, html, trace] = [&csv, &html, &trace].map(|path| path.to_str().unwrap());
-    let sweep = ["sweep", "work=interface", "operation=get", "size=[8 B, 64 B, 4 KiB]"];
+    let sweep = ["sweep", "work=interface", "operation=get", "size=['8 B', '64 B', '4 KiB']"];
     let text = said(0, &[&sweep[..], &["--csv", csv, "--html", html]].concat());
     assert!(text.contains("bandwidth") && text.contains("network trip"), "{text}");
     let csv = std::fs::read_to_string(csv).unwrap();

@@ -8,6 +8,7 @@ use ayre_sim::grim::platform::Platform;
 use ayre_sim::host::Host;
 use ayre_sim::host::pcie::Pcie;
 use ayre_sim::interface::{MODELS, Model};
+use ayre_sim::nic;
 use ayre_sim::report::Interface;
 use ayre_sim::scenario::{KEYS, Kind, Scenario};
 use ayre_sim::time::Time;
@@ -230,6 +231,30 @@ fn frames_pass_the_bridge_as_in_its_own_run() {
         assert_eq!(Time(told.latency_ps - drain), alone, "{frame} {credits}");
         let many = bridge.run(&[traffic(packets * 2_000, credits.into())], end, 1)[0].end;
         close(told.rate, 2_000.0 * 1e12 / many.0 as f64, 0.02);
+    }
+}
+
+#[test]
+fn ours_is_its_pair() {
+    let times = nic::Parameters::server();
+    let names = [
+        ("put", nic::Operation::Put),
+        ("get", nic::Operation::Get),
+        ("message", nic::Operation::Message),
+    ];
+    for (name, operation) in names {
+        for (translation, lookup) in [("hit", nic::Lookup::Hit), ("miss", nic::Lookup::Miss)] {
+            let lines = match name {
+                "message" => String::new(),
+                _ => format!("translation = '{translation}'"),
+            };
+            let lookup = if name == "message" { nic::Lookup::Hit } else { lookup };
+            let told = run("ayre", name, &format!("{lines}\nsize = '4 KiB'"));
+            let expected = times.alone(operation, 4096, lookup).time();
+            assert_eq!(Time(told.latency_ps), expected, "{name} {translation}");
+            // Two halves that differ by an operation.
+            close(told.rate, times.rate(operation, 4096, lookup), 5e-3);
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! A model joins by its entry in [`MODELS`]. It makes a [`Bench`] of a [`Request`], and everything
 //! else is done here, for all models alike.
+mod ayre;
 mod bench;
 mod bus;
 mod dart;
@@ -62,6 +63,7 @@ pub const MODELS: &[Model] = &[
     whtra::HT3,
     whtra::BRIDGE,
     bus::MODEL,
+    ayre::MODEL,
 ];
 
 impl Model {

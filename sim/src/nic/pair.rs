@@ -64,15 +64,15 @@ struct Node {
 }
 
 impl Node {
-    fn new(machine: &mut Machine, parameters: &Parameters) -> Self {
+    fn new(machine: &mut Machine, place: &'static str, parameters: &Parameters) -> Self {
         Self {
-            units: core::array::from_fn(|_| machine.unit()),
-            from_host: machine.unit(),
-            to_host: machine.unit(),
-            tags: machine.units_of(parameters.pcie.tags),
-            places: machine.units_of(parameters.places),
-            link: machine.unit(),
-            word: machine.unit(),
+            units: parameters.table.map(|row| machine.named(place, row.unit.name())),
+            from_host: machine.named(place, "link from the host"),
+            to_host: machine.named(place, "link to the host"),
+            tags: machine.named_of(place, "tags", parameters.pcie.tags),
+            places: machine.named_of(place, "places for frames", parameters.places),
+            link: machine.named(place, "link to the network"),
+            word: machine.named(place, "turn for an atomic"),
         }
     }
 }
@@ -87,7 +87,8 @@ pub struct Pair {
 impl Pair {
     /// Adds the units of two interfaces to a machine.
     pub fn new(machine: &mut Machine, parameters: Parameters) -> Self {
-        Self { parameters, nodes: core::array::from_fn(|_| Node::new(machine, &parameters)) }
+        let node = |place| Node::new(machine, place, &parameters);
+        Self { parameters, nodes: ["initiator", "target"].map(node) }
     }
 
     /// The courses of an operation's pieces. The program learns of the end of the last one.

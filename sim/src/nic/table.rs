@@ -32,6 +32,26 @@ pub enum Unit {
     Notify,
 }
 
+impl Unit {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Decode => "decode",
+            Self::Keys => "keys",
+            Self::Tlb => "TLB",
+            Self::Segmenter => "segmenter",
+            Self::Read => "DMA read",
+            Self::Frame => "frame",
+            Self::Channel => "channel",
+            Self::Check => "check",
+            Self::Alu => "ALU",
+            Self::Write => "DMA write",
+            Self::Notify => "notify",
+        }
+    }
+}
+
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {

@@ -7,8 +7,15 @@ const CLOCKS: &str =
     "EXTOLL thesis, chapter 9; FORTH, section V.C; DART, section 6.6; WHTRA, paper C";
 const PCIE: &[&str] = &["PCIe gen 1", "PCIe gen 2", "PCIe gen 3", "PCIe gen 4", "PCIe gen 5"];
 /// Operations with addresses that the interface, or the kernel, translates.
-const TRANSLATED: &[&str] =
-    &["immediate-put", "immediate-put-notified", "put", "put-notified", "get", "virtual-write"];
+const TRANSLATED: &[&str] = &[
+    "immediate-put",
+    "immediate-put-notified",
+    "put",
+    "put-notified",
+    "get",
+    "virtual-write",
+    "atomic",
+];
 
 /// The models as choices, and the first operation of each.
 const NAMES: [(&str, &str); MODELS.len()] = {
@@ -55,12 +62,16 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Frequency { least: 1_000_000, most: 10_000_000_000 },
         default: Default::By {
             key: "interface",
-            cases: &[(&["forth", "xd1000"], "100 MHz"), (&["dart"], "20 MHz")],
+            cases: &[
+                (&["forth", "xd1000"], "100 MHz"),
+                (&["dart"], "20 MHz"),
+                (&["ayre"], "250 MHz"),
+            ],
             other: "156.25 MHz",
         },
         meaning: "the clock of the interface's logic; FORTH's is that of its bus",
         source: CLOCKS,
-        needs: &[("interface", &["extoll", "forth", "dart", "xd1000"])],
+        needs: &[("interface", &["extoll", "forth", "dart", "xd1000", "ayre"])],
     },
     Key {
         name: "host",

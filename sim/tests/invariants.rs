@@ -112,7 +112,7 @@ fn build(case: &Case) -> Network {
 }
 
 /// All results of three runs, and the course until no packet is left.
-fn results(case: &Case, parts: u32, is_closed: bool) -> (Vec<impl PartialEq + Debug>, u64) {
+fn results(case: &Case, parts: u32, is_closed: bool) -> (Vec<impl PartialEq + Debug>, String) {
     let mut network = build(case);
     network.divide(parts);
     let mut results = Vec::new();
@@ -130,14 +130,16 @@ fn results(case: &Case, parts: u32, is_closed: bool) -> (Vec<impl PartialEq + De
         ));
         if packets == 50 {
             network.discard();
+            network.record(Record::new(&case.topology, network.time(), 0));
         }
     }
+    let record = format!("{:?}", network.take_record());
     network.stop_sources();
     if !is_closed {
         assert_eq!(network.run(u64::MAX / 2), Outcome::Drained);
         network.check_idle();
     }
-    (results, network.course())
+    (results, format!("{record} {:x}", network.course()))
 }
 
 proptest! {

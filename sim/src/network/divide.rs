@@ -79,13 +79,7 @@ impl Network {
 
     /// Makes the parts that runs use.
     pub(super) fn part(&mut self) {
-        // A record is of one part.
-        let parts = if self.record.is_some() { 1 } else { self.parts };
-        if parts == 1 + self.others.len() {
-            return;
-        }
-        self.join();
-        if parts == 1 {
+        if self.parts == 1 + self.others.len() {
             return;
         }
         let bounds = self.bounds();
@@ -108,6 +102,9 @@ impl Network {
         for (number, mut other) in (1..).zip(core::mem::take(&mut self.others)) {
             let places = self.places(number, &bounds);
             other.transfer(self, &places);
+            if let (Some(record), Some(more)) = (&mut self.record, other.record) {
+                record.merge(*more, places.slots);
+            }
             self.made.0 += other.made.0;
             self.made.1 += other.made.1;
         }
@@ -188,7 +185,7 @@ impl Network {
             time: self.time,
             ahead: self.ahead,
             deliveries: Vec::new(),
-            record: None,
+            record: self.record.as_ref().map(|record| Box::new(record.beside())),
             share: Share::default(),
             parts: 1,
             others: Vec::new(),

@@ -104,6 +104,9 @@ impl Network {
             Packet { born: at, ready, source, target, bytes, slot, via, tag, ..Packet::default() };
         self.made = (self.made.0 + 1, self.made.1 + u128::from(bytes));
         let handle = self.packets.add(packet);
+        if let Some(record) = &mut self.record {
+            record.changed(self.now, 1);
+        }
         // It may be in its queue before its time: no packet leaves before it is ready.
         let mut ports = self.enqueue(router, handle, self.now);
         // Outputs are looked at when their time is taken from the calendar.

@@ -3,7 +3,7 @@
 //! Parts of a network meet after each window of time, which takes a processor 50 us or so. The
 //! standard library's barrier sends threads to sleep, with which a dragonfly of 1,056 nodes took a
 //! third more time. So a thread looks for the others a while, and then lets other programs run.
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Threads that meet again and again.
 pub(super) struct Meeting {
@@ -11,6 +11,19 @@ pub(super) struct Meeting {
     arrived: AtomicUsize,
     /// How often all have met.
     met: AtomicUsize,
+    /// Whether a thread has panicked, and so does not come again.
+    is_over: AtomicBool,
+}
+
+/// A thread that takes part. The others end if it panics.
+pub(super) struct Attendance<'a>(&'a Meeting);
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_over.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Looks for the others before a thread lets other programs run.
@@ -18,10 +31,18 @@ const LOOKS: u32 = 1_000;
 
 impl Meeting {
     pub(super) fn new(threads: usize) -> Self {
-        Self { threads, arrived: AtomicUsize::new(0), met: AtomicUsize::new(0) }
+        let is_over = AtomicBool::new(false);
+        Self { threads, arrived: AtomicUsize::new(0), met: AtomicUsize::new(0), is_over }
+    }
+
+    pub(super) fn attend(&self) -> Attendance<'_> {
+        Attendance(self)
     }
 
     /// Waits until all threads have come. Each sees afterwards what others did before.
+    ///
+    /// # Panics
+    /// If one of them has panicked.
     pub(super) fn wait(&self) {
         // It cannot change before this thread has come.
         let met = self.met.load(Ordering::Relaxed);
@@ -37,6 +58,7 @@ impl Meeting {
             if looks < LOOKS {
                 core::hint::spin_loop();
             } else {
+                assert!(!self.is_over.load(Ordering::Relaxed), "another part has panicked");
                 std::thread::yield_now();
             }
         }
@@ -64,6 +86,20 @@ mod tests {
                     }
                 });
             }
+        });
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_the_meeting() {
+        let meeting = Meeting::new(2);
+        std::thread::scope(|scope| {
+            let gone = scope.spawn(|| {
+                let _attends = meeting.attend();
+                panic!("as planned");
+            });
+            let stays = scope.spawn(|| meeting.wait());
+            assert!(gone.join().is_err());
+            assert!(stays.join().is_err());
         });
     }
 }

@@ -4,10 +4,11 @@
 //! Time is parted into windows. When their number reaches the limit, each two become one of double
 //! length. So a record of any run takes bounded memory.
 use super::queue::{Length, Queue, Stretch};
-use super::{NO_LANE, Network, NodeQueue};
+use super::{NO_LANE, Network, NodeQueue, TO_NODE};
 use crate::packet::{Handle, NONE, Packet};
 use crate::time::Time;
 use crate::topology::{Port, Topology};
+use core::ops::Range;
 
 /// A record of what links and queues do, from a time on.
 #[derive(Clone, Debug)]
@@ -22,7 +23,11 @@ pub struct Record {
     windows_max: usize,
     /// Busy picoseconds of each output, window after window.
     busy: Vec<u64>,
-    /// Packets on their way when the window's first packet left a router.
+    /// How many packets came on their way in each window, less those that left it.
+    growth: Vec<i64>,
+    /// Packets on their way at the start.
+    before: usize,
+    /// Those at the beginning of each window, when the record has ended.
     backlog: Vec<u64>,
     /// The room that is taken in all buffers behind links.
     room: Vec<Room>,
@@ -104,6 +109,8 @@ impl Record {
             shift: SHIFT,
             windows_max: windows & !1,
             busy: Vec::new(),
+            growth: Vec::new(),
+            before: 0,
             backlog: Vec::new(),
             room: Vec::new(),
             lengths: Vec::new(),
@@ -117,9 +124,9 @@ impl Record {
         }
     }
 
-    /// A packet takes an output, while `backlog` packets are on their way.
-    fn sent(&mut self, slice: Slice, is_behind_link: bool, backlog: usize) {
-        let window = self.reach(slice.from, backlog);
+    /// A packet takes an output.
+    fn sent(&mut self, slice: Slice, is_behind_link: bool) {
+        let window = self.reach(slice.from);
         self.passed(slice.queue, (slice.came, slice.to), slice.bytes, is_behind_link);
         let output = (self.first[slice.router as usize] + u32::from(slice.port)) as usize;
         self.busy[window * self.outputs + output] += (slice.to - slice.from).0;
@@ -130,31 +137,35 @@ impl Record {
         }
     }
 
-    /// A packet is taken out of a queue behind a link, while `backlog` packets are on their way.
-    pub(super) fn taken_out(
-        &mut self,
-        queue: u32,
-        stay: (Time, Time),
-        bytes: u32,
-        (now, backlog): (Time, usize),
-    ) {
-        self.reach(now, backlog);
+    /// A packet is taken out of a queue behind a link at `now`.
+    pub(super) fn taken_out(&mut self, queue: u32, stay: (Time, Time), bytes: u32, now: Time) {
+        self.reach(now);
         self.passed(queue, stay, bytes, true);
     }
 
+    /// There are more packets on their way, or fewer.
+    pub(super) fn changed(&mut self, now: Time, by: i64) {
+        let window = self.reach(now.max(self.start));
+        self.growth[window] += by;
+    }
+
     /// The window of a time, up to which there are windows now.
-    fn reach(&mut self, now: Time, backlog: usize) -> usize {
+    fn reach(&mut self, now: Time) -> usize {
         let mut window = ((now - self.start).0 >> self.shift) as usize;
         while window >= self.windows_max {
             self.fold();
             window /= 2;
         }
-        while self.backlog.len() <= window {
-            self.backlog.push(backlog as u64);
-            self.room.push(Room::default());
-            self.busy.resize(self.busy.len() + self.outputs, 0);
-        }
+        self.lengthen(window + 1);
         window
+    }
+
+    fn lengthen(&mut self, windows: usize) {
+        if self.growth.len() < windows {
+            self.growth.resize(windows, 0);
+            self.room.resize(windows, Room::default());
+            self.busy.resize(windows * self.outputs, 0);
+        }
     }
 
     /// A packet was in a queue from when it came until it was gone.
@@ -166,7 +177,7 @@ impl Record {
 
     /// Makes one window of each two.
     fn fold(&mut self) {
-        let windows = self.backlog.len();
+        let windows = self.growth.len();
         for window in 0..windows {
             let (from, to) = (window * self.outputs, window / 2 * self.outputs);
             for output in 0..self.outputs {
@@ -183,9 +194,45 @@ impl Record {
             Room { sum: pair.iter().map(|room| room.sum).sum(), most }
         };
         self.room = self.room.chunks(2).map(both).collect();
-        self.backlog = self.backlog.iter().copied().step_by(2).collect();
-        self.busy.truncate(self.backlog.len() * self.outputs);
+        self.growth = self.growth.chunks(2).map(|pair| pair.iter().sum()).collect();
+        self.busy.truncate(self.growth.len() * self.outputs);
         self.shift += 1;
+    }
+
+    /// A record of another part of the network, which goes on with these queues.
+    pub(super) fn beside(&self) -> Self {
+        let mut other = self.clone();
+        other.busy.fill(0);
+        other.room.fill(Room::default());
+        other.growth.fill(0);
+        other.slices.clear();
+        other.missed = 0;
+        other
+    }
+
+    /// Adds the record of another part, to which these queues belong.
+    pub(super) fn merge(&mut self, mut other: Self, queues: Range<usize>) {
+        while self.shift < other.shift {
+            self.fold();
+        }
+        while other.shift < self.shift {
+            other.fold();
+        }
+        self.lengthen(other.growth.len());
+        for (own, more) in self.busy.iter_mut().zip(other.busy) {
+            *own += more;
+        }
+        for (own, more) in self.room.iter_mut().zip(other.room) {
+            *own = Room { sum: own.sum + more.sum, most: own.most.max(more.most) };
+        }
+        for (own, more) in self.growth.iter_mut().zip(other.growth) {
+            *own += more;
+        }
+        self.lengths[queues.clone()].clone_from_slice(&other.lengths[queues]);
+        self.slices.append(&mut other.slices);
+        self.slices.sort_by_key(|slice| (slice.from, slice.router, slice.port));
+        self.missed += other.missed + self.slices.len().saturating_sub(self.slices_max) as u64;
+        self.slices.truncate(self.slices_max);
     }
 
     /// The length of a window.
@@ -195,7 +242,7 @@ impl Record {
 
     /// The number of windows, of which the last one may have been cut short.
     pub fn windows(&self) -> usize {
-        self.backlog.len()
+        self.growth.len()
     }
 
     /// Packets on their way at the beginning of each window.
@@ -256,15 +303,17 @@ impl Network {
     /// else.
     pub fn record(&mut self, mut record: Record) {
         self.join();
+        record.before = self.packets.live();
         record.lengths = vec![Length::new(record.start); self.slots.len()];
         self.record = Some(Box::new(record));
     }
 
     /// Ends the record.
     pub fn take_record(&mut self) -> Option<Record> {
+        self.join();
         let mut record = *self.record.take()?;
-        let now = self.now.max(record.start);
-        record.reach(now, self.packets.live());
+        let now = self.now.max(self.time).max(record.start);
+        record.reach(now);
         for (number, slot) in (0..).zip(&self.slots) {
             let is_behind_link = slot.feeder != NO_LANE;
             let mut next = slot.head;
@@ -281,6 +330,11 @@ impl Network {
         }
         record.span = now - record.start;
         record.queues = self.queues(&record);
+        let mut live = record.before as u64;
+        for growth in &record.growth {
+            record.backlog.push(live);
+            live = live.saturating_add_signed(*growth);
+        }
         Some(record)
     }
 
@@ -317,7 +371,8 @@ impl Network {
     pub(super) fn note_departure(&mut self, router: u32, port: u32, handle: Handle, from: Time) {
         let Packet { born, ready, source, target, bytes, slot, .. } = self.packets[handle];
         let (port, to) = (port as u16, from + self.parameters.link.span(bytes));
-        let backlog = self.packets.live();
+        let output = self.routers[router as usize].output + u32::from(port);
+        let is_last = self.outputs[output as usize].slot == TO_NODE;
         let is_behind_link = self.slots[slot as usize].feeder != NO_LANE;
         if let Some(record) = &mut self.record {
             let slice = Slice {
@@ -332,7 +387,10 @@ impl Network {
                 target,
                 bytes,
             };
-            record.sent(slice, is_behind_link, backlog);
+            record.sent(slice, is_behind_link);
+            if is_last {
+                record.changed(from, -1);
+            }
         }
     }
 }
@@ -347,7 +405,7 @@ mod tests {
         let mut record = Record::new(&Topology::star(2).unwrap(), Time(1_000), 0);
         record.lengths = vec![Length::new(record.start); 2];
         let at = |quarters: u64| Time(1_000 + (quarters << SHIFT) / 4);
-        record.reach(at(12), 0);
+        record.reach(at(12));
         record.passed(0, (at(2), at(9)), 8, true);
         record.passed(0, (at(4), at(10)), 4, true);
         record.passed(0, (at(12), at(13)), 1, true);
@@ -358,7 +416,7 @@ mod tests {
             (0..record.windows()).map(|window| record.room(window)).collect()
         };
         assert_eq!(rooms(&record), [(4.0, 8), (12.0, 12), (2.0 + 2.0, 12), (0.0, 0)]);
-        record.reach(at(4 * WINDOWS_MAX as u64), 0);
+        record.reach(at(4 * WINDOWS_MAX as u64));
         let rooms = rooms(&record);
         assert_eq!(rooms[..2], [(8.0, 12), (2.0, 12)]);
         assert_eq!(rooms.len(), WINDOWS_MAX / 2 + 1);

@@ -74,7 +74,7 @@ impl Network {
         let (next, bytes, came) = (packet.next, packet.bytes, packet.ready);
         let arrived = self.now.max(came + self.parameters.link.span(bytes));
         if let Some(record) = &mut self.record {
-            record.taken_out(slot, (came, arrived), bytes, (self.now, self.packets.live()));
+            record.taken_out(slot, (came, arrived), bytes, self.now);
         }
         self.slots[slot as usize].head = next;
         self.withdraw(place, queue.output.into(), slot - place.slot);

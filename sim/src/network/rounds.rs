@@ -107,6 +107,7 @@ impl Network {
     }
 
     fn rounds_of_part(&mut self, exchange: &Exchange, goal: u64) -> Halt {
+        let _attends = exchange.meeting.attend();
         let is_alone = exchange.desks[0].len() == 1;
         for desks in exchange.desks.iter().cycle() {
             self.tell(desks);

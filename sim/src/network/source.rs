@@ -50,6 +50,9 @@ impl Network {
         }
         self.made = (self.made.0 + 1, self.made.1 + u128::from(bytes));
         let handle = self.packets.add(packet);
+        if let Some(record) = &mut self.record {
+            record.changed(now, 1);
+        }
         let ports = self.enqueue(router, handle, now);
         self.look_at(router, ports);
         let gap = self.load.gap(bytes, &mut self.sources[node as usize].random);

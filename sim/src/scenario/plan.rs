@@ -46,6 +46,8 @@ pub struct Plan {
     pub replicas: u32,
     /// The seed of the first one.
     pub seed: u64,
+    /// Threads of each replica.
+    pub parts: u32,
     /// Values that were rounded.
     pub notes: Vec<String>,
 }
@@ -153,6 +155,7 @@ impl Values {
             packets: self.value("packets").number(),
             replicas: self.number("replicas"),
             seed: self.value("seed").number(),
+            parts: self.number("parts"),
             notes,
         })
     }
@@ -495,6 +498,9 @@ impl Plan {
     /// None, if a scenario made the plan: it has built the network before.
     pub fn network(&self, replica: u32) -> Result<Network, BuildError> {
         let seed = self.seed + u64::from(replica);
-        Network::new(&self.topology, self.parameters, self.load.clone(), seed)
+        let load = self.load.clone();
+        let mut network = Network::new(&self.topology, self.parameters, load, seed)?;
+        network.divide(self.parts);
+        Ok(network)
     }
 }

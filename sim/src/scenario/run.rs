@@ -44,10 +44,13 @@ impl Scenario {
         self.run_watched("scenario", threads, &())
     }
 
-    /// Runs all points on this many threads, while `watch` looks. The results depend neither on
-    /// the number of threads nor on their speed, unless `watch` ends the run.
+    /// Runs all points on this many threads, while `watch` looks. A network in parts has a thread
+    /// for each. The results depend neither on the number of threads nor on their speed, unless
+    /// `watch` ends the run.
     pub fn run_watched(&self, name: &str, threads: usize, watch: &impl Watch) -> Results {
-        let replicas: Vec<_> = (0..self.len()).map(|point| self.plan(point).replicas).collect();
+        let plans = (0..self.len()).map(|point| self.plan(point));
+        let (replicas, parts): (Vec<_>, Vec<_>) = plans.map(|it| (it.replicas, it.parts)).unzip();
+        let threads = threads / parts.into_iter().max().unwrap_or(1) as usize;
         let mut jobs = Vec::new();
         for (point, replicas) in replicas.iter().enumerate() {
             jobs.extend((0..*replicas).map(|replica| (point, replica)));
@@ -129,6 +132,8 @@ impl Scenario {
             return Trace::new(plan.topology, Time::ZERO, &record);
         }
         let mut network = build(&plan, 0);
+        // So the first packets on links are those that a network of one part shows.
+        network.divide(1);
         advance(&mut network, plan.warmup, watch);
         let start = network.time();
         network.record(Record::new(&plan.topology, start, slices));

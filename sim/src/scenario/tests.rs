@@ -224,6 +224,14 @@ fn threads_decide_on_nothing() {
     let scenario = Scenario::from_toml(text).unwrap();
     let one = scenario.run_watched("", 1, &());
     assert_eq!(one, scenario.run_watched("", 5, &()));
+    // Nor do the parts of a network.
+    let other = Scenario::from_toml(&format!("{text}\nparts = 3")).unwrap();
+    let mut other = other.run_watched("", 2, &());
+    for (one, other) in one.points.iter().zip(&mut other.points) {
+        assert_ne!(one.settings, other.settings);
+        other.settings.clone_from(&one.settings);
+    }
+    assert_eq!(one, other);
     // A replica is the run with its seed.
     let text = "load = [0.3, 0.6]\npackets = 3000\nwarmup = 500\nreplicas = 1\nseed = 2";
     let other = Scenario::from_toml(text).unwrap().run();

@@ -320,4 +320,13 @@ pub(super) const KEYS: &[Key] = &[
         source: OURS,
         needs: &[NETWORK],
     },
+    Key {
+        name: "parts",
+        group: "run",
+        kind: Kind::Count { least: 1, most: 64 },
+        default: Default::Fixed("1"),
+        meaning: "threads of each replica, each for a part of the routers; results are the same",
+        source: OURS,
+        needs: &[PACKETS],
+    },
 ];

@@ -315,6 +315,12 @@ fn shapes() -> impl Strategy<Value = (Topology, Policy, u16)> {
             Policy::WestFirst,
             c
         )),
+        // Queues of a port lie across words of 64 requests.
+        (2_u32..4, 2_u32..4, 13_u16..80).prop_map(|(a, b, c)| (
+            Topology::mesh(&[a, b]).unwrap(),
+            Policy::DimensionOrder,
+            c
+        )),
         (2_u32..4, 1_u32..3, 1_u16..3).prop_map(|(h, l, c)| (
             Topology::tree(h, l).unwrap(),
             Policy::UpByTarget,

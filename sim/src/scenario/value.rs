@@ -282,12 +282,7 @@ impl fmt::Display for Kind {
             Self::Frequency { least, most } => {
                 write!(f, "{} MHz to {} MHz", least / 1_000_000, most / 1_000_000)
             }
-            Self::Operation => {
-                let mut names: Vec<_> = operations().collect();
-                names.sort_unstable();
-                names.dedup();
-                f.write_str(&names.join(", "))
-            }
+            Self::Operation => f.write_str("those of the interface: `ayre sim list NAME`"),
             Self::Share { least, most } => write!(f, "{least} to {most}, or a percentage"),
             Self::Load { least, most } => {
                 write!(f, "{least} to {most}, a percentage, or {SATURATION}")

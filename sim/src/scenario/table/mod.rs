@@ -60,11 +60,17 @@ impl Default {
     }
 }
 
-/// Tells the value, or all of them with their cases.
+/// Cases that are told at most.
+const CASES_TOLD: usize = 6;
+
+/// Tells the value, or all of them with their cases if these are few.
 impl fmt::Display for Default {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Fixed(text) => f.write_str(text),
+            Self::By { key, cases, other } if cases.len() > CASES_TOLD => {
+                write!(f, "{other}, or by {key}")
+            }
             Self::By { key, cases, other } => {
                 let case =
                     |(choices, text): &(&[&str], &str)| format!("{text} ({})", choices.join(", "));

@@ -10,7 +10,7 @@
 //!     end
 //! ```
 //!
-//! [`read`] reads the text, [`Script::check`] looks whether the nodes are there, and [`run`]
+//! [`read`] reads the text, [`Script::check`] looks whether the nodes are there, and [`run()`]
 //! carries it out on a [`Cluster`](crate::cluster::Cluster): the protocol's own nodes in simulated
 //! time.
 mod error;

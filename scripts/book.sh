@@ -30,6 +30,11 @@ for page in docs/*.md spec/*.md; do
     esac
 done
 
+# The name in the book of a file in a folder: it makes a page of each Markdown itself.
+browser() {
+    if [ -f "$2/${1%.html}.md" ]; then echo "${1%.html}-browser.html"; else echo "$1"; fi
+}
+
 # A folder, of which a browser shows nothing by itself: its files, and a list of them.
 lay_folder() {
     mkdir -p "$src/$1"
@@ -38,6 +43,10 @@ lay_folder() {
         name=${file##*/}
         case "$file" in
         *.md) [ -f "$src/$file" ] && name="${name%.md}.html" || continue ;;
+        *.html)
+            name=$(browser "$name" "$1")
+            cp "$file" "$src/$1/$name"
+            ;;
         *) [ -f "$file" ] && cp "$file" "$src/$1" || continue ;;
         esac
         echo "<li><a href=\"$name\">$name</a>" >>"$src/$1/index.html"
@@ -50,11 +59,11 @@ for page in $pages; do
         file=$(realpath -m --relative-to=. "$(dirname "$page")/$link")
         if [ -d "$file" ]; then
             lay_folder "$file"
-        elif [ -f "$file" ] && [ "${file%.html}" != "$file" ] && [ -f "${file%.html}.md" ]; then
-            # The book makes a page of this name itself.
-            other=${file%.html}-browser.html
-            cp "$file" "$src/$other"
-            sed -i "s|]($link)|]($(dirname "$link")/${other##*/})|" "$src/$page"
+        elif [ -f "$file" ] && [ "${file%.html}" != "$file" ]; then
+            name=$(browser "${file##*/}" "$(dirname "$file")")
+            mkdir -p "$src/$(dirname "$file")"
+            cp "$file" "$src/$(dirname "$file")/$name"
+            sed -i "s|]($link)|]($(dirname "$link")/$name)|" "$src/$page"
         elif [ -f "$file" ] && [ "${file%.md}" = "$file" ]; then
             mkdir -p "$src/$(dirname "$file")"
             cp "$file" "$src/$file"

@@ -1,6 +1,6 @@
 /* Two ranks write a greeting into each other's memory.
  *
- *   make install PREFIX=/usr/local
+ *   make install PREFIX=/usr/local && ldconfig
  *   cc -o hello capi/examples/hello.c $(pkg-config --cflags --libs ayre)
  *   ayre run -n 2 -- ./hello
  */

@@ -57,7 +57,8 @@ fn advance(cluster: &mut Cluster, to: Time, mut look: impl FnMut(&mut Cluster)) 
 
 /// Lets time go on until links have nothing to say for a while.
 fn settle(cluster: &mut Cluster) {
-    while cluster.next_time().is_some_and(|at| at - cluster.now() < Time::from_nanos(100_000)) {
+    let soon = Time::from_nanos(100_000);
+    while cluster.next_time().is_some_and(|at| at < cluster.now() + soon) {
         cluster.step();
     }
 }

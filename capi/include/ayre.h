@@ -437,7 +437,7 @@
 #define AYRE_MEDIATED 1
 
 /**
- * Nobody holds the lock by this structure.
+ * The lock is not held by this structure.
  */
 #define AYRE_FREE 0
 

@@ -78,7 +78,7 @@ impl ayre_operation {
     }
 }
 
-/// Nobody holds the lock by this structure.
+/// The lock is not held by this structure.
 pub const AYRE_FREE: c_int = 0;
 /// Any number of processes may hold the lock in this mode.
 pub const AYRE_SHARED: c_int = 1;

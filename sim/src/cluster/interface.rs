@@ -90,7 +90,7 @@ impl Interface {
             let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             match node.send(to, LOCK_TAG, &data) {
                 Err(PostError::Refused(Refused::NoRoom)) => self.answers.push_back(answer),
-                // Nobody waits for it any more if the node has gone.
+                // If the node has gone, no wait is left to end.
                 Ok(()) | Err(_) => node.serve(to, now.0 / super::step::NANO, host),
             }
         }

@@ -47,7 +47,7 @@ impl Meeting {
         // It cannot change before this thread has come.
         let met = self.met.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // Nobody comes again before the store that follows.
+            // The other threads wait for the store to `met`, so none arrives again before it.
             self.arrived.store(0, Ordering::Relaxed);
             self.met.store(met.wrapping_add(1), Ordering::Release);
             return;

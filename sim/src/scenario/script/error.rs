@@ -96,7 +96,7 @@ pub enum ScriptFault {
         /// The limit.
         limit: u64,
     },
-    /// Nobody does anything.
+    /// The script has no statement.
     #[error("no node has a statement")]
     Empty,
     /// A node that is not there.

@@ -128,7 +128,7 @@ impl Who {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     region: usize,
-    /// Nobody: the node itself if it has the region, or else the only one that has it.
+    /// None: the node itself if it has the region, or else the only node that has it.
     node: Option<Who>,
     offset: u64,
 }

@@ -141,7 +141,7 @@ impl<'a> World<'a> {
         for (one, other) in pairs {
             let peer = if one == node { other } else { one };
             if peer != node {
-                // Nobody has told the peer, or it has noticed and remembers the end.
+                // The peer was not told of the end, or it has noticed and remembers it.
                 let own = PeerId(node as u16);
                 if self.cluster.forget(peer, own).is_err() {
                     _ = self.cluster.disconnect(peer, own);

@@ -28,6 +28,7 @@ pub use self::shared::Door;
 use crate::fabric::{Fabric, Traits};
 use crate::port::Port;
 use ayre::Mode;
+use ayre_sim::cluster::Profile;
 
 /// Ports in simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,15 @@ pub enum Timed {
     /// Ports of different nodes. A port that is killed is a host that dies, and nobody says so: its
     /// peers hear nothing more.
     DyingHosts,
+    /// Ports of different nodes, whose interfaces have the profile of EXTOLL. Some cases do not hold
+    /// for it.
+    Extoll,
+}
+
+impl Timed {
+    fn door(self) -> Door {
+        Door::new(if self == Self::Extoll { Profile::extoll() } else { Profile::default() })
+    }
 }
 
 impl Fabric for Timed {
@@ -58,7 +68,7 @@ impl Fabric for Timed {
     }
 
     fn open(&self, number: u16) -> TimedPort {
-        TimedPort::open(&Door::new(), number)
+        TimedPort::open(&self.door(), number)
     }
 
     fn pair(&self, near: u16, far: u16) -> (TimedPort, Option<TimedPort>) {
@@ -73,7 +83,7 @@ impl Fabric for Timed {
     }
 
     fn listen(&self, number: u16) -> (TimedPort, Door) {
-        let door = Door::new();
+        let door = self.door();
         (TimedPort::open(&door, number), door)
     }
 
@@ -84,7 +94,7 @@ impl Fabric for Timed {
     }
 
     fn mesh(&self, members: u16) -> Vec<TimedPort> {
-        let door = Door::new();
+        let door = self.door();
         let ports = (0..members).map(|number| TimedPort::open(&door, number)).collect();
         for number in 0..members {
             (0..number).for_each(|other| door.connect(number, other));
@@ -99,7 +109,7 @@ impl Fabric for Timed {
     fn kill(&self, port: TimedPort) {
         match self {
             Self::DyingHosts => port.kill_host(),
-            Self::Ports | Self::Loopback => drop(port),
+            Self::Ports | Self::Loopback | Self::Extoll => drop(port),
         }
     }
 }

@@ -110,9 +110,10 @@ impl Port for TimedPort {
         state.regions.remove(&region.number);
         let revoked: Vec<Key> =
             state.grants.extract_if(.., |(_, of)| *of == region.number).map(|of| of.0).collect();
+        drop(shared);
         for key in revoked {
             // One whose peer was forgotten has ended before.
-            _ = shared.cluster.revoke(self.node(), key);
+            _ = self.end_key(key);
         }
         Ok(())
     }
@@ -146,7 +147,8 @@ impl Port for TimedPort {
         let offered =
             shared.cluster.offer(self.node(), peer, Offer { kind: OfferKind::Region, words });
         if let Err(error) = offered {
-            shared.cluster.revoke(self.node(), key)?;
+            drop(shared);
+            self.end_key(key)?;
             return Err(match error {
                 NotPosted::Fault(fault) => fault.into(),
                 NotPosted::Refused(_) | NotPosted::NotificationsFull => {
@@ -172,8 +174,8 @@ impl Port for TimedPort {
         if grant.port != self.identity {
             return Err(Fault::ForeignHandle.into());
         }
+        self.end_key(grant.key)?;
         let mut shared = self.door.shared();
-        shared.cluster.revoke(self.node(), grant.key)?;
         shared.port_mut(self.number).grants.retain(|(key, _)| *key != grant.key);
         Ok(Fenced::Drained)
     }

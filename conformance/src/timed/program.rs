@@ -2,7 +2,7 @@
 use super::handles::{NO_KEY, TimedQueue, TimedRegion, TimedRemote};
 use super::shared::{Door, Shared};
 use crate::port::{Destination, Options, Slice, Source, Work};
-use ayre::memory::{Strided, Ticket};
+use ayre::memory::{Key, Strided, Ticket};
 use ayre::message::Record;
 use ayre::{Busy, Fault, Message, PeerId, PostError, ReceiveError, SetupError};
 use ayre_proto::execute::{Action, Command};
@@ -276,6 +276,22 @@ impl TimedPort {
         }
         let command = self.command(on, (action, shape.remote_span()), *options)?;
         Ok(Order { command, shape, local })
+    }
+
+    /// Revokes a key. Where that takes time, waits until the fence has ended.
+    pub(super) fn end_key(&self, key: Key) -> Result<(), Fault> {
+        let mut shared = self.door.shared();
+        shared.cluster.revoke(self.node(), key)?;
+        let is_over = shared.cluster.profile().pages.is_none();
+        drop(shared);
+        if is_over {
+            return Ok(());
+        }
+        self.wait(|shared| {
+            let fenced = &mut shared.port_mut(self.number).fenced;
+            let place = fenced.iter().position(|(of, _)| *of == key)?;
+            Some(fenced.remove(place).1)
+        })
     }
 
     pub(super) fn check_region(&self, region: &TimedRegion) -> Result<(), SetupError> {

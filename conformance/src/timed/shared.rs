@@ -8,7 +8,7 @@ use ayre_proto::node::PostError;
 use ayre_proto::node::carrier::lanes::{Offer, OfferKind};
 use ayre_proto::node::initiator::{Ended, Refused};
 use ayre_proto::node::peer::Message;
-use ayre_sim::cluster::{Cluster, Event, InterfaceTimes, Program, Refusal};
+use ayre_sim::cluster::{Cluster, Event, InterfaceTimes, Profile, Program, Refusal};
 use ayre_sim::link::LinkTiming;
 use ayre_sim::network::{NodeQueue, Parameters, Readout, Switching};
 use ayre_sim::routing::Policy;
@@ -51,9 +51,11 @@ fn identity() -> u64 {
 pub struct Door(Arc<Mutex<Shared>>);
 
 impl Door {
-    pub(super) fn new() -> Self {
+    /// A world whose interfaces have a profile.
+    pub(super) fn new(profile: Profile) -> Self {
         let topology = Topology::torus(&[4, 4]).expect("a possible torus");
-        let cluster = Cluster::new(&topology, PARAMETERS, InterfaceTimes::PCIE);
+        let times = profile.units.map_or(InterfaceTimes::PCIE, |it| InterfaceTimes::of_units(&it));
+        let cluster = Cluster::with_profile(&topology, PARAMETERS, times, profile);
         let cluster = cluster.expect("possible parameters");
         let (ports, former) = (BTreeMap::new(), HashMap::new());
         Self(Arc::new(Mutex::new(Shared { cluster, ports, former })))
@@ -114,6 +116,8 @@ pub(super) struct PortState {
     pub(super) regions: BTreeMap<u16, bool>,
     /// Keys that were handed out, and their regions.
     pub(super) grants: Vec<(Key, u16)>,
+    /// Fences that have ended.
+    pub(super) fenced: Vec<(Key, Result<(), Fault>)>,
     /// Where the next look for messages begins.
     pub(super) turn: u16,
 }
@@ -235,8 +239,9 @@ impl Shared {
                 Event::Ended(peer, ended) => self.port_mut(number).on_ended(peer, &ended),
                 Event::Offered(peer, offer) => self.port_mut(number).offers.push((peer, offer)),
                 Event::Gone(peer, _) => self.on_gone(number, peer),
-                // Events of profiles, which these interfaces do not have.
-                Event::Fenced(..) | Event::Lock(..) | Event::Interrupt => {}
+                Event::Fenced(key, fenced) => self.port_mut(number).fenced.push((key, fenced)),
+                // No case asks a lock unit, or waits for an interrupt.
+                Event::Lock(..) | Event::Interrupt => {}
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Networks whose speed is measured: `speed CASE PACKETS [PARTS]` delivers packets and prints the
-//! results.
+//! results. The case `pair` has no network: two nodes of EXTOLL with all of their units.
 //!
 //! `bench/simulator.sh` takes the processor time of each case, `cargo xtask instructions` counts
 //! the instructions of a packet.
+use ayre_sim::extoll::{Operation, Pair, Parameters as Extoll, prototype_clock};
+use ayre_sim::host::Host;
 use ayre_sim::link::LinkTiming;
+use ayre_sim::machine::Machine;
 use ayre_sim::network::{Network, NodeQueue, Parameters, Readout, Switching};
 use ayre_sim::random::Random;
 use ayre_sim::routing::Policy;
@@ -15,11 +18,15 @@ use std::error::Error;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let usage = "speed CASE PACKETS [PARTS], with a case of crossbar, torus-2, torus-3, tree, \
-                 dragonfly, huge";
+                 dragonfly, huge, pair";
     let (Some(case), Some(packets)) = (arguments.next(), arguments.next()) else {
         return Err(usage.into());
     };
     let packets = packets.parse()?;
+    if case == "pair" {
+        pair(packets);
+        return Ok(());
+    }
     let parts = arguments.next().map_or(Ok(1), |parts| parts.parse())?;
     let mut network = match case.as_str() {
         "crossbar" => crossbar()?,
@@ -44,6 +51,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         network.course(),
     );
     Ok(())
+}
+
+/// EXTOLL's prototype sends messages of 8 bytes as fast as its units can. The program at the other
+/// end looks at each.
+fn pair(messages: u64) {
+    let clock = prototype_clock();
+    let mut machine = Machine::default();
+    let pair = Pair::new(&mut machine, Extoll::composed(&Host::HT400, clock));
+    machine.add(pair.course(Operation::Velo, 8), (0..messages).map(|_| Time::ZERO));
+    machine.run();
+    println!("packets={messages} cycles={}", clock.edge_from(machine.end()));
 }
 
 const GIGABIT_2_5: LinkTiming = LinkTiming { phit: Time(3_200), width: 1, wire: Time(0) };

@@ -159,7 +159,7 @@ mod one_thread {
 }
 
 /// Nodes of the protocol in simulated time, whose interfaces have the profile of EXTOLL. It refuses
-/// operations that leave a page and messages longer than 64 bytes, so cases with these are left out.
+/// operations that leave a page, and messages longer than 64 bytes. Cases with these are left out.
 mod timed_extoll {
     use ayre_conformance::suite::{Case, cases};
     use ayre_conformance::timed::Timed;

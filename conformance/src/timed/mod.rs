@@ -41,8 +41,8 @@ pub enum Timed {
     /// Ports of different nodes. A port that is killed is a host that dies, and nobody says so: its
     /// peers hear nothing more.
     DyingHosts,
-    /// Ports of different nodes, whose interfaces have the profile of EXTOLL. Some cases do not hold
-    /// for it.
+    /// Ports of different nodes, whose interfaces have the profile of EXTOLL. It refuses what some
+    /// cases do.
     Extoll,
 }
 

@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 
 step() {
     echo "test: $*"
+    begun=$(date +%s)
     "$@"
+    echo "test: that took $(($(date +%s) - begun)) s"
 }
 
 # The tests over several processes start the tool `ayre`, so it is built with the rest.

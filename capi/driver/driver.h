@@ -31,6 +31,15 @@ struct driver {
     struct handles entered;
     /* Depots that were frozen: a number for each time. */
     struct handles frozen;
+    /* What the library gives back to the functions below. */
+    struct handles functions;
+};
+
+/* An active message. */
+struct message {
+    uint64_t arguments[AYRE_ARGUMENTS_MAX];
+    size_t count;
+    struct bytes payload;
 };
 
 /* Keeps a handle. Its number. */
@@ -48,6 +57,17 @@ bool about_messages(struct driver *driver, const char *call, struct words *words
 bool about_queues(struct driver *driver, const char *call, struct words *words);
 bool about_depots(struct driver *driver, const char *call, struct words *words);
 bool about_inlets(struct driver *driver, const char *call, struct words *words);
+bool about_messengers(struct driver *driver, const char *call, struct words *words);
+
+/* A function of the suite that the library is to run: its pointer for the user. */
+void *function(struct driver *driver, size_t number);
+/* Has the suite run one: what is said between the two tells with what. Until it has run, `make`
+ * makes the calls that only it can make. Returns 1 if the suite's function has panicked. */
+void begin_run(void *user);
+int end_run(void *user, bool (*make)(void *context, const char *call, struct words *words),
+            void *context);
+/* The message that the next words are; its payload is freed by the caller. */
+struct message message(struct words *words);
 
 /* What operations are described by. */
 struct ayre_options options(struct words *words);

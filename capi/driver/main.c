@@ -97,7 +97,7 @@ static void make(struct driver *driver, struct words *words) {
                !about_transfers(driver, call, words) && !about_operations(driver, call, words) &&
                !about_locks(driver, call, words) && !about_messages(driver, call, words) &&
                !about_queues(driver, call, words) && !about_depots(driver, call, words) &&
-               !about_inlets(driver, call, words)) {
+               !about_inlets(driver, call, words) && !about_messengers(driver, call, words)) {
         stop(call);
     }
 }
@@ -128,6 +128,10 @@ static void end(struct driver *driver) {
     for (size_t at = 0; at < driver->depots.count; at++) {
         ayre_depot_close(driver->depots.at[at]);
     }
+    for (size_t at = 0; at < driver->functions.count; at++) {
+        free(driver->functions.at[at]);
+    }
+    free(driver->functions.at);
     free(driver->entered.at);
     free(driver->inlets.at);
     free(driver->depots.at);

@@ -65,6 +65,11 @@ int64_t microseconds(struct words *words) {
     return strcmp(found, "-") == 0 ? -1 : (int64_t)strtoull(found, NULL, 10);
 }
 
+size_t limit(struct words *words, size_t usual) {
+    char *found = word(words);
+    return strcmp(found, "-") == 0 ? usual : (size_t)strtoull(found, NULL, 10);
+}
+
 static unsigned nibble(char digit) {
     return isdigit((unsigned char)digit) ? (unsigned)(digit - '0') : (unsigned)(digit - 'a') + 10;
 }
@@ -74,7 +79,8 @@ struct bytes hex(const char *word) {
         stop("a word is no bytes");
     }
     size_t len = strlen(word + 1) / 2;
-    struct bytes bytes = {allocate(len), len};
+    /* A zero byte behind them makes text of a name. */
+    struct bytes bytes = {allocate(len + 1), len};
     for (size_t at = 0; at < len; at++) {
         const char *pair = word + 1 + 2 * at;
         bytes.at[at] = (unsigned char)(nibble(pair[0]) << 4 | nibble(pair[1]));
@@ -121,6 +127,10 @@ static void fail(int code) {
         say("busy %d", AYRE_BUSY_MESSAGES - code);
     } else if (code <= AYRE_FAULT_UNKNOWN_KEY && code >= AYRE_FAULT_NO_MEMORY) {
         say("fault %d", AYRE_FAULT_UNKNOWN_KEY + 1 - code);
+    } else if (code == AYRE_PEER_DIED) {
+        say("died %d", ayre_error_peer());
+    } else if (code == AYRE_TIMED_OUT) {
+        say("late");
     } else if (code == AYRE_SYSTEM) {
         say("error system %d %s", ayre_errno(), ayre_detail());
     } else {

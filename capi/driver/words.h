@@ -27,6 +27,8 @@ uint64_t number(struct words *words);
 size_t handle(struct words *words);
 /* Microseconds; -1 for ever. */
 int64_t microseconds(struct words *words);
+/* A number, where `-` stands for the usual one. */
+size_t limit(struct words *words, size_t usual);
 /* Hexadecimal digits behind an x. The bytes are freed by the caller. */
 struct bytes hex(const char *word);
 

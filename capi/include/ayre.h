@@ -19,6 +19,9 @@
  * different threads.
  *
  * Blocking. A function that may wait says "Blocks". All others return at once.
+ *
+ * Handlers. They run in the functions that say so, on the caller's thread. Meanwhile the port is in
+ * use, and its functions say AYRE_HANDLE_IN_USE.
  */
 
 #ifndef AYRE_H
@@ -143,6 +146,27 @@
  * result is the new word.
  */
 #define AYRE_FCAA 11
+
+/**
+ * The most arguments of a call.
+ */
+#define AYRE_ARGUMENTS_MAX 8
+
+/**
+ * The cause of a message that was not run: its destination has no such handler, or another one by
+ * this id.
+ */
+#define AYRE_DROPPED_UNKNOWN 1
+
+/**
+ * It has fewer arguments than its handler takes, or a longer payload than its destination takes.
+ */
+#define AYRE_DROPPED_MALFORMED 2
+
+/**
+ * The handler has failed: it has returned another number than 0, or has panicked.
+ */
+#define AYRE_DROPPED_FAILED 3
 
 /**
  * The holder may send messages that carry instructions of their own.
@@ -488,7 +512,8 @@ typedef struct ayre_inlet ayre_inlet;
 
 /**
  * One process's interface to its peers. A port is used by one thread at a time. A program with
- * several threads that communicate opens one for each.
+ * several threads that communicate opens one for each. `ayre_messenger_start` makes a messenger of
+ * it, for handlers and all that is built on them.
  */
 typedef struct ayre_port ayre_port;
 
@@ -518,6 +543,76 @@ typedef struct ayre_remote_queue ayre_remote_queue;
 typedef struct ayre_remote_region ayre_remote_region;
 
 /**
+ * A call that a handler runs for, by which it replies. It is valid until the handler returns: a
+ * later use is an error.
+ */
+typedef struct ayre_token ayre_token;
+
+/**
+ * Limits of a messenger. 0 stands for the usual limit, and NULL for all of them.
+ */
+typedef struct ayre_messenger_options {
+    /**
+     * Bytes of messages of handlers that may wait for room: usually 16 MiB.
+     */
+    size_t overflow;
+    /**
+     * Bytes of memory for each peer that sends long messages: a power of two from 4 KiB to 16 MiB.
+     */
+    size_t landing;
+    /**
+     * Bytes of the longest payload that is accepted: usually 64 MiB, which is the most.
+     */
+    size_t longest;
+} ayre_messenger_options;
+
+/**
+ * A handler: `count` arguments and `len` bytes of payload, which are valid until it returns. A
+ * payload of no bytes may be NULL.
+ *
+ * `user` is the pointer that was registered. The handler runs on the thread that calls
+ * `ayre_poll`, `ayre_wait`, or a function that says that it runs handlers. It returns 0. Another
+ * number says that it has failed: the message is reported to its sender as
+ * `AYRE_DROPPED_FAILED`.
+ *
+ * In a handler the port is in use: its functions return `AYRE_HANDLE_IN_USE`, so use the token. A
+ * handler neither leaves by `longjmp` nor throws: an exception of C++ ends the process.
+ */
+typedef int (*ayre_handler)(void *user,
+                            struct ayre_token *token,
+                            const uint64_t *arguments,
+                            size_t count,
+                            const void *payload,
+                            size_t len);
+
+/**
+ * The number of a peer of a port; in a job, its rank.
+ */
+typedef uint16_t ayre_peer;
+
+/**
+ * A message whose handler was not run, or has failed, here or at a peer.
+ */
+typedef struct ayre_dropped_call {
+    /**
+     * The peer: its sender, or its destination if `is_ours`.
+     */
+    ayre_peer peer;
+    /**
+     * The id of the handler.
+     */
+    uint32_t handler;
+    /**
+     * `AYRE_DROPPED_UNKNOWN`, `AYRE_DROPPED_MALFORMED` or `AYRE_DROPPED_FAILED`.
+     */
+    int cause;
+    /**
+     * 1 if this port has sent the message.
+     */
+    int is_ours;
+} ayre_dropped_call;
+
+/**
  * An instruction, as `ayre_assemble` gives it.
  */
 typedef struct ayre_stored {
@@ -534,11 +629,6 @@ typedef struct ayre_stored {
      */
     int enters;
 } ayre_stored;
-
-/**
- * The number of a peer of a port; in a job, its rank.
- */
-typedef uint16_t ayre_peer;
 
 /**
  * Bytes from `start` to before `end`.
@@ -986,6 +1076,144 @@ extern "C" {
 #endif // __cplusplus
 
 /**
+ * Makes a messenger of a port: it calls handlers of its peers, and runs its own. Does not block.
+ *
+ * The handle stays the port's, for everything but short messages, which belong to handlers from
+ * now on: `ayre_send` and `ayre_recv` return `AYRE_INVALID`. A port that is a messenger already
+ * stays as it is.
+ */
+int ayre_messenger_start(struct ayre_port *port,
+                         const struct ayre_messenger_options *options);
+
+/**
+ * Makes a port of a messenger again. Its handlers, groups and streams end; messages that wait for
+ * room are lost, unless `ayre_messenger_flush` has sent them. Does not block.
+ */
+int ayre_messenger_stop(struct ayre_port *port);
+
+/**
+ * Registers a handler of `arguments` arguments under a name of 1 to 64 bytes. Each peer is told of
+ * it before the next message. Returns its id, which is the same at all processes.
+ *
+ * `user` goes to each run of the handler. It is used until the port closes.
+ */
+int64_t ayre_register_handler(struct ayre_port *port,
+                              const char *name,
+                              size_t arguments,
+                              ayre_handler run,
+                              void *user);
+
+/**
+ * Registers a handler under an id from 32 to 255, on which the processes have agreed. Peers can
+ * call it before any name is announced. The rest is as for `ayre_register_handler`.
+ */
+int ayre_register_static_handler(struct ayre_port *port,
+                                 uint32_t id,
+                                 size_t arguments,
+                                 ayre_handler run,
+                                 void *user);
+
+/**
+ * The id of a handler's name, whether or not a handler is registered under it.
+ */
+int64_t ayre_handler_id(const char *name);
+
+/**
+ * 1 if a peer has announced a handler of this id and this number of arguments.
+ */
+int ayre_is_announced(struct ayre_port *port, ayre_peer peer, uint32_t handler, size_t arguments);
+
+/**
+ * Calls a handler of a peer, by its id, with `count` arguments and `len` bytes of payload, at most
+ * 64 MiB. Blocks until the message has room, and runs handlers meanwhile.
+ *
+ * `arguments` may be NULL if there are none, and `payload` if it has no bytes. Both may be used
+ * again when the call returns. A handler that the peer does not have is no error here: see
+ * `ayre_failures`.
+ */
+int ayre_call(struct ayre_port *port,
+              ayre_peer to,
+              uint32_t handler,
+              const uint64_t *arguments,
+              size_t count,
+              const void *payload,
+              size_t len);
+
+/**
+ * Calls a handler as `ayre_call` does, with at most 1024 bytes, arguments included, if there is
+ * room: else it is busy. Does not block, and runs no handler.
+ */
+int ayre_try_call(struct ayre_port *port,
+                  ayre_peer to,
+                  uint32_t handler,
+                  const uint64_t *arguments,
+                  size_t count,
+                  const void *payload,
+                  size_t len);
+
+/**
+ * Runs the handlers of messages that have come. Does not block. Returns how many have run.
+ */
+int ayre_poll(struct ayre_port *port);
+
+/**
+ * Waits until handlers have run, for `timeout_us` microseconds; for ever if that is negative.
+ * Returns how many have run.
+ *
+ * `AYRE_TIMED_OUT`, or `AYRE_PEER_DIED`, once for each peer: `ayre_error_peer` names it.
+ */
+int ayre_wait(struct ayre_port *port, int64_t timeout_us);
+
+/**
+ * Waits until all living peers have begun as many syncs as this port. Blocks, and runs handlers
+ * meanwhile. Then all handlers that peers had registered before are known here, and all messages
+ * that they had sent before have been run.
+ */
+int ayre_sync(struct ayre_port *port);
+
+/**
+ * Waits until all messages are sent that handlers have sent, and those by channels. Blocks, and
+ * runs handlers meanwhile. A program that will not poll for a while calls it first.
+ */
+int ayre_messenger_flush(struct ayre_port *port);
+
+/**
+ * Takes messages whose handlers were not run, the oldest first, at most `room` of them. Returns
+ * how many were taken: as many as `room` says that there may be more. Does not block. The last
+ * 1024 are kept.
+ */
+int ayre_failures(struct ayre_port *port, struct ayre_dropped_call *calls, size_t room);
+
+/**
+ * The sender of the message that a handler runs for.
+ */
+int ayre_token_source(struct ayre_token *token);
+
+/**
+ * Calls a handler of the sender of the message that a handler runs for. The rest is as for
+ * `ayre_token_send`.
+ */
+int ayre_token_reply(struct ayre_token *token,
+                     uint32_t handler,
+                     const uint64_t *arguments,
+                     size_t count,
+                     const void *payload,
+                     size_t len);
+
+/**
+ * Calls a handler of any peer, out of a handler. Does not block: a message without room is kept
+ * and sent later, in order. `AYRE_BUSY_OVERFLOW` where those that are kept have reached the limit
+ * of the messenger.
+ */
+int ayre_token_send(struct ayre_token *token,
+                    ayre_peer to,
+                    uint32_t handler,
+                    const uint64_t *arguments,
+                    size_t count,
+                    const void *payload,
+                    size_t len);
+
+/**
  * Reads instructions from text, one a line or with newlines between, such as
  * `entry; decline if r0 >= r2; write [r0 wrapped]; r0 += r1`. Writes at most `room` of them.
  * Returns how many there are.
@@ -1155,6 +1383,12 @@ const char *ayre_detail(void);
  * thread, as in `errno`; 0 if there was none.
  */
 int ayre_errno(void);
+
+/**
+ * The peer of the last error of this thread: that has died, has refused, or does something else.
+ * -1 if the error names none.
+ */
+int ayre_error_peer(void);
 
 /**
  * The meaning of an error code, as text that is valid for ever.

@@ -36,6 +36,15 @@ pub struct Text(*const c_char);
 #[derive(Clone, Copy, Debug)]
 pub struct TextBuffer(*mut c_char);
 
+/// A pointer that the library hands back to the program's functions.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct User(*mut c_void);
+
+// SAFETY: the library does not follow it. It goes to the thread that calls the port, and a program
+// that moves a port between threads orders that itself.
+unsafe impl Send for User {}
+
 impl<T> std::fmt::Debug for In<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)

@@ -210,6 +210,13 @@ impl Failure {
         }
     }
 
+    fn peer(&self) -> Option<PeerId> {
+        match self {
+            Self::Receive(ReceiveError::PeerDied(peer)) => Some(*peer),
+            _ => None,
+        }
+    }
+
     fn errno(&self) -> c_int {
         match self {
             Self::Setup(
@@ -357,6 +364,14 @@ pub extern "C" fn ayre_detail() -> *const c_char {
 pub extern "C" fn ayre_errno() -> c_int {
     let errno = LAST.try_with(|last| last.borrow().failure.as_ref().map_or(0, Failure::errno));
     errno.unwrap_or(0)
+}
+
+/// The peer of the last error of this thread: that has died, has refused, or does something else.
+/// -1 if the error names none.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_error_peer() -> c_int {
+    let peer = LAST.try_with(|last| last.borrow().failure.as_ref().and_then(Failure::peer));
+    peer.ok().flatten().map_or(-1, |peer| peer.0.into())
 }
 
 /// The meaning of an error code, as text that is valid for ever.

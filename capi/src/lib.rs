@@ -16,9 +16,11 @@
 #![allow(non_camel_case_types, reason = "the names of C")]
 
 pub mod access;
+pub mod active;
 pub mod border;
 pub mod deposit;
 pub mod error;
+pub mod interface;
 pub mod memory;
 pub mod message;
 pub mod operation;

@@ -32,7 +32,7 @@ pub extern "C" fn ayre_send(
     data: Bytes,
     len: usize,
 ) -> c_int {
-    status(|| Ok(port.held()?.send(PeerId(to), tag, data.bytes(len)?)?))
+    status(|| Ok(port.held()?.plain()?.send(PeerId(to), tag, data.bytes(len)?)?))
 }
 
 /// Sends a message as `ayre_send` does, and waits for room. Blocks.
@@ -44,7 +44,7 @@ pub extern "C" fn ayre_send_wait(
     data: Bytes,
     len: usize,
 ) -> c_int {
-    status(|| Ok(port.held()?.send_wait(PeerId(to), tag, data.bytes(len)?)?))
+    status(|| Ok(port.held()?.plain()?.send_wait(PeerId(to), tag, data.bytes(len)?)?))
 }
 
 /// Takes the next message into a buffer of `room` bytes. Returns 1 if there was one, else 0. Does
@@ -82,7 +82,7 @@ fn receive(
 ) -> c_int {
     let receive = || -> Outcome<bool> {
         message.given()?;
-        let found = take(&mut *port.held()?, into.buffer(room)?)?;
+        let found = take(port.held()?.plain()?, into.buffer(room)?)?;
         Ok(found.map(|found| message.fill(found)).is_some())
     };
     taken(receive, |also| {

@@ -9,6 +9,7 @@
 //! that belongs to something else by now. Free places are used again in the order in which they
 //! became free, and only while there are more than a few.
 use crate::error::{Failure, Outcome};
+use ayre::active::Call;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -175,6 +176,16 @@ pub(crate) struct Held<T: 'static> {
 }
 
 impl<T> Held<T> {
+    /// Replaces the value by what is made of it.
+    pub(crate) fn become_of(&mut self, make: impl FnOnce(T) -> T) {
+        // SAFETY: it is held. Where `make` panics, the place has no value any more.
+        let slot = unsafe { &mut *self.place.value.get() };
+        self.value = match slot.take() {
+            Some(value) => NonNull::from(slot.insert(make(value))),
+            None => self.value,
+        };
+    }
+
     fn new(place: &'static Place<T>, name: &'static str) -> Outcome<Self> {
         // A program that uses a handle in two threads at once is found out in most cases, and one
         // that uses it in a function that the handle's own call has called, in all.
@@ -208,5 +219,92 @@ impl<T> DerefMut for Held<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
         unsafe { self.value.as_mut() }
+    }
+}
+
+/// A type whose values are lent to callbacks by handles.
+///
+/// # Safety
+/// `Forever` is the type itself, with `'static` for its lifetimes.
+pub(crate) unsafe trait Lent {
+    /// The type of a loan.
+    type Forever: 'static;
+}
+
+// SAFETY: it is the type itself.
+unsafe impl Lent for Call<'_> {
+    type Forever = Call<'static>;
+}
+
+/// A value that belongs to the caller of a callback.
+#[derive(Debug)]
+pub struct Loan<T>(NonNull<T>);
+
+impl<T> Deref for Loan<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: a place has a loan only while its value is lent: see `Lender::during`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> DerefMut for Loan<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above; the place is in use by one call.
+        unsafe { self.0.as_mut() }
+    }
+}
+
+/// A handle that is open only while a callback runs. Each run lends it another value.
+#[derive(Debug)]
+pub(crate) struct Lender<H: Handle>(&'static Place<H::Value>);
+
+// SAFETY: the place has no value, except while `during` runs.
+unsafe impl<H: Handle> Send for Lender<H> {}
+
+impl<H: Handle> Lender<H> {
+    pub(crate) fn new() -> Self {
+        Self(H::pool().take())
+    }
+
+    /// Runs a callback with a handle of a value.
+    pub(crate) fn during<L: Lent, R>(&mut self, lent: &mut L, run: impl FnOnce(*mut H) -> R) -> R
+    where
+        H: Handle<Value = Loan<L::Forever>>,
+    {
+        let loan = Loan(NonNull::from(lent).cast());
+        let lending = Lending::<H>::begin(self.0, loan);
+        run(lending.handle())
+    }
+}
+
+impl<H: Handle> Drop for Lender<H> {
+    fn drop(&mut self) {
+        H::pool().give(self.0);
+    }
+}
+
+/// The time of a loan: the handle is closed at its end, also where a callback does not return.
+struct Lending<H: Handle>(&'static Place<H::Value>);
+
+impl<H: Handle> Lending<H> {
+    fn begin(place: &'static Place<H::Value>, value: H::Value) -> Self {
+        // SAFETY: the place is the lender's, which lends one value at a time.
+        unsafe { *place.value.get() = Some(value) };
+        place.mark.store(H::MARK, Ordering::Relaxed);
+        Self(place)
+    }
+
+    fn handle(&self) -> *mut H {
+        std::ptr::from_ref(self.0).cast_mut().cast()
+    }
+}
+
+impl<H: Handle> Drop for Lending<H> {
+    fn drop(&mut self) {
+        self.0.mark.store(0, Ordering::Relaxed);
+        // SAFETY: as above; no call uses the handle, as the callback has ended.
+        unsafe { *self.0.value.get() = None };
     }
 }

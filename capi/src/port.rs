@@ -2,6 +2,7 @@
 use crate::access::{ayre_notification, ayre_peer, timeout};
 use crate::border::{self, In, Out, Text, TextBuffer};
 use crate::error::{self, Failure, Outcome, flag, number, status, taken};
+use crate::interface::Interface;
 use crate::place::handle;
 use ayre::{Config, Mode, NetOptions, PeerId, Port, Spin};
 use std::ffi::c_int;
@@ -10,9 +11,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// One process's interface to its peers. A port is used by one thread at a time. A program with
-/// several threads that communicate opens one for each.
-pub struct ayre_port(#[allow(dead_code, reason = "opaque")] Port);
-handle!(ayre_port of Port);
+/// several threads that communicate opens one for each. `ayre_messenger_start` makes a messenger of
+/// it, for handlers and all that is built on them.
+pub struct ayre_port(#[allow(dead_code, reason = "opaque")] Interface);
+handle!(ayre_port of Interface);
 
 /// Peers access this port's memory themselves: for processes that trust each other not to break
 /// the protocol.
@@ -92,14 +94,14 @@ fn config(options: In<ayre_config>) -> Outcome<Config> {
 /// `ayre_port_close` or `ayre_port_leave`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ayre_port_open(options: In<ayre_config>, port: Out<*mut ayre_port>) -> c_int {
-    status(|| port.hand_out(|| Ok(Port::open(config(options)?)?)))
+    status(|| port.hand_out(|| Ok(Interface::Port(Port::open(config(options)?)?))))
 }
 
 /// Joins the job that `ayre run`, mpirun or Slurm has started this process in, and connects with
 /// all its ranks. `options` may be NULL. Blocks until all ranks have joined.
 #[unsafe(no_mangle)]
 pub extern "C" fn ayre_port_join(options: In<ayre_config>, port: Out<*mut ayre_port>) -> c_int {
-    status(|| port.hand_out(|| Ok(Port::join_with(config(options)?)?)))
+    status(|| port.hand_out(|| Ok(Interface::Port(Port::join_with(config(options)?)?))))
 }
 
 /// 1 if a launcher has started this process as a rank of a job, else 0.
@@ -118,7 +120,7 @@ pub extern "C" fn ayre_port_close(port: Out<ayre_port>) -> c_int {
 /// Leaves all peers once what was posted and sent has arrived, and closes the port. Blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ayre_port_leave(port: Out<ayre_port>) -> c_int {
-    status(|| Ok(port.close()?.leave()?))
+    status(|| Ok(port.close()?.into_port().leave()?))
 }
 
 /// The number by which peers know this port; in a job, the rank.

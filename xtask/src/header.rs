@@ -10,7 +10,7 @@ const HEADER: &str = "include/ayre.h";
 const CONFIG: &str = "cbindgen.toml";
 
 /// The types by which the library tells pointers of C apart, of `capi/src/border.rs`.
-const POINTERS: [&str; 6] = ["In_", "Out_", "Bytes", "Buffer", "Text", "TextBuffer"];
+const POINTERS: [&str; 7] = ["In_", "Out_", "Bytes", "Buffer", "Text", "TextBuffer", "User"];
 
 /// Says whether the header is the one that its sources give; with `write`, writes it anew.
 pub(crate) fn run(root: &Path, write: bool) -> Result<bool> {

@@ -194,6 +194,105 @@ static void many_regions(struct all *all, int rounds) {
     }
 }
 
+/* What a handler of a port has seen, by which it tries what handlers may not do. */
+struct seen {
+    ayre_port *port;
+    ayre_token *token;
+    uint32_t id;
+    int runs;
+};
+
+static int handler(void *user, ayre_token *token, const uint64_t *arguments, size_t count,
+                   const void *payload, size_t len) {
+    struct seen *seen = user;
+    uint64_t again[1] = {0};
+    EXPECT(count == 1 && len == 4 && memcmp(payload, "four", 4) == 0);
+    EXPECT(ayre_token_source(token) == 0);
+    seen->token = token;
+    seen->runs++;
+    FAILS(ayre_poll(seen->port), AYRE_HANDLE_IN_USE);
+    FAILS(ayre_call(seen->port, 0, seen->id, arguments, 1, payload, len), AYRE_HANDLE_IN_USE);
+    FAILS(ayre_port_close(seen->port), AYRE_HANDLE_IN_USE);
+    FAILS(ayre_messenger_stop(seen->port), AYRE_HANDLE_IN_USE);
+    FAILS(ayre_token_reply(token, seen->id, NULL, 1, payload, len), AYRE_INVALID);
+    FAILS(ayre_token_reply(token, seen->id, arguments, 1, NULL, 4), AYRE_INVALID);
+    FAILS(ayre_token_reply(token, 3, arguments, 1, payload, len), AYRE_INVALID);
+    FAILS(ayre_token_send(token, 77, seen->id, arguments, 1, payload, len),
+          AYRE_FAULT_FOREIGN_HANDLE);
+    if (arguments[0] == 1) {
+        FAILS(ayre_token_reply(token, seen->id, again, 1, payload, len), AYRE_OK);
+    }
+    return arguments[0] == 2;
+}
+
+static void no_messenger(struct all *all) {
+    ayre_messenger_options odd = {0, 5000, 0};
+    ayre_dropped_call failure;
+    FAILS(ayre_messenger_start(NULL, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_messenger_stop(NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_register_handler(NULL, "name", 0, handler, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_call(NULL, 0, 40, NULL, 0, NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_wait(NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_token_source(NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_token_reply(NULL, 40, NULL, 0, NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_token_source((ayre_token *)all->port), AYRE_BAD_HANDLE);
+    FAILS(ayre_register_handler(all->port, "name", 0, handler, NULL), AYRE_INVALID);
+    EXPECT(strstr(ayre_detail(), "ayre_messenger_start") != NULL);
+    FAILS(ayre_poll(all->port), AYRE_INVALID);
+    FAILS(ayre_sync(all->port), AYRE_INVALID);
+    FAILS(ayre_call(all->port, all->own, 40, NULL, 0, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_failures(all->port, &failure, 1), AYRE_INVALID);
+    FAILS(ayre_messenger_start(all->port, &odd), AYRE_INVALID);
+    FAILS(ayre_send(all->port, all->own, 0, "still a port", 12), AYRE_OK);
+    char text[12];
+    ayre_message message;
+    FAILS(ayre_recv(all->port, text, sizeof text, &message, -1), 1);
+    FAILS(ayre_handler_id(NULL), AYRE_INVALID);
+}
+
+static void calls(struct all *all) {
+    struct seen seen = {all->port, NULL, 0, 0};
+    ayre_port *port = all->port;
+    uint64_t words[9] = {0};
+    char big[1020] = {0};
+    FAILS(ayre_messenger_start(port, NULL), AYRE_OK);
+    FAILS(ayre_messenger_start(port, NULL), AYRE_OK);
+    FAILS(ayre_send(port, all->own, 0, "x", 1), AYRE_INVALID);
+    FAILS(ayre_try_recv(port, words, 8, &(ayre_message){0}), AYRE_INVALID);
+    FAILS(ayre_register_handler(port, NULL, 1, handler, &seen), AYRE_INVALID);
+    FAILS(ayre_register_handler(port, "", 1, handler, &seen), AYRE_INVALID);
+    FAILS(ayre_register_handler(port, "nine", 9, handler, &seen), AYRE_INVALID);
+    FAILS(ayre_register_handler(port, "null", 1, NULL, &seen), AYRE_INVALID);
+    FAILS(ayre_register_static_handler(port, 31, 1, handler, &seen), AYRE_INVALID);
+    int64_t id = ayre_register_handler(port, "handler", 1, handler, &seen);
+    EXPECT(id == ayre_handler_id("handler"));
+    FAILS(ayre_register_handler(port, "handler", 1, handler, &seen), AYRE_INVALID);
+    seen.id = (uint32_t)id;
+    FAILS(ayre_call(port, 77, seen.id, words, 1, "four", 4), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_call(port, all->own, 3, words, 1, "four", 4), AYRE_INVALID);
+    FAILS(ayre_call(port, all->own, seen.id, NULL, 1, "four", 4), AYRE_INVALID);
+    FAILS(ayre_call(port, all->own, seen.id, words, 9, "four", 4), AYRE_INVALID);
+    FAILS(ayre_call(port, all->own, seen.id, words, 1, NULL, 4), AYRE_INVALID);
+    FAILS(ayre_try_call(port, all->own, seen.id, words, 1, big, 1020), AYRE_FAULT_TOO_LONG);
+    FAILS(ayre_wait(port, 0), AYRE_TIMED_OUT);
+    for (words[0] = 0; words[0] < 3; words[0]++) {
+        FAILS(ayre_call(port, all->own, seen.id, words, 1, "four", 4), AYRE_OK);
+        EXPECT(ayre_wait(port, -1) > 0);
+        FAILS(ayre_token_source(seen.token), AYRE_BAD_HANDLE);
+        FAILS(ayre_token_reply(seen.token, seen.id, words, 1, "four", 4), AYRE_BAD_HANDLE);
+    }
+    while (seen.runs < 4) {
+        EXPECT(ayre_wait(port, -1) > 0);
+    }
+    ayre_dropped_call failures[3];
+    FAILS(ayre_failures(port, NULL, 1), AYRE_INVALID);
+    FAILS(ayre_failures(port, failures, 3), 1);
+    EXPECT(failures[0].cause == AYRE_DROPPED_FAILED && failures[0].handler == seen.id);
+    FAILS(ayre_messenger_stop(port), AYRE_OK);
+    FAILS(ayre_poll(port), AYRE_INVALID);
+    FAILS(ayre_token_source(seen.token), AYRE_BAD_HANDLE);
+}
+
 int main(int count, char **arguments) {
     struct all all = open_all();
     struct all other = open_all();
@@ -203,6 +302,8 @@ int main(int count, char **arguments) {
     stale_handles(&all);
     foreign_handles(&all, &other);
     texts();
+    no_messenger(&all);
+    calls(&all);
     many_regions(&all, count > 1 ? atoi(arguments[1]) : 1000);
     close_all(&other);
     close_all(&all);

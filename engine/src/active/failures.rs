@@ -46,10 +46,10 @@ impl Failures {
         debug_assert!(self.told <= TOLD_MAX, "some are told");
     }
 
-    /// Takes all failures. After the first call they are not logged any more.
+    /// Takes failures, one by one. After the first call they are not logged any more.
     pub(super) fn take(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.told = TOLD_MAX;
-        self.queue.drain(..)
+        std::iter::from_fn(|| self.queue.pop_front())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::mem::lane::Probe;
 use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::port::message::Message;
-use ayre_proto::active::long::{Piece, is_landing};
+use ayre_proto::active::long::Piece;
 use ayre_proto::active::record::Record;
 use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::lane::Malformed;
@@ -24,10 +24,6 @@ use std::time::Duration;
 
 /// The most messages that one poll takes.
 const POLL_MAX: usize = 16;
-
-/// The limits of options, for an error.
-const LIMITS: &str = "the landing has a power of two of bytes, from 4 KiB to 16 MiB, and the \
-                      longest payload at most 64 MiB";
 
 /// The first record of a feature's long message.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +134,12 @@ impl<S> std::fmt::Debug for Messenger<S> {
     }
 }
 
+impl<S> AsRef<Port> for Messenger<S> {
+    fn as_ref(&self) -> &Port {
+        &self.out.port
+    }
+}
+
 impl<S> Messenger<S> {
     /// Makes a messenger of a port. The port's short messages belong to the messenger from now on.
     pub fn new(port: Port) -> Self {
@@ -157,12 +159,9 @@ impl<S> Messenger<S> {
     /// Makes a messenger with other limits than the defaults.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for limits out of their ranges.
+    /// The errors of [`MessengerOptions::check`].
     pub fn with_options(port: Port, options: MessengerOptions) -> Result<Self, SetupError> {
-        let is_sound = options.landing.is_none_or(|bytes| is_landing(bytes as u64));
-        if !is_sound || options.longest > LONGEST {
-            return Err(SetupError::invalid(LIMITS));
-        }
+        options.check()?;
         let mut messenger = Self::new(port);
         messenger.out.options = options;
         Ok(messenger)
@@ -545,8 +544,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Takes the list of messages whose handlers were not run, here or at peers, the oldest first.
-    /// At most 1024 are kept.
+    /// Takes messages whose handlers were not run, here or at peers, the oldest first. Those that
+    /// the iterator has not returned are kept, at most 1024.
     // spec: AM-7
     pub fn failures(&mut self) -> impl Iterator<Item = DroppedCall> {
         self.out.failures.take()

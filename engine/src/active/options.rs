@@ -1,5 +1,11 @@
 //! Limits of a messenger.
+use crate::error::SetupError;
 use ayre_proto::active::LONGEST;
+use ayre_proto::active::long::is_landing;
+
+/// The limits of options, for an error.
+const LIMITS: &str = "the landing has a power of two of bytes, from 4 KiB to 16 MiB, and the \
+                      longest payload at most 64 MiB";
 
 /// Limits of a messenger.
 #[derive(Clone, Debug)]
@@ -38,6 +44,16 @@ impl MessengerOptions {
     pub const fn longest(mut self, bytes: usize) -> Self {
         self.longest = bytes;
         self
+    }
+
+    /// Checks the limits, for a program that gives its port away only with sound ones.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for limits out of their ranges.
+    pub fn check(&self) -> Result<(), SetupError> {
+        let is_sound = self.landing.is_none_or(|bytes| is_landing(bytes as u64));
+        let is_sound = is_sound && self.longest <= LONGEST;
+        is_sound.then_some(()).ok_or_else(|| SetupError::invalid(LIMITS))
     }
 }
 

@@ -31,6 +31,8 @@ struct driver {
     struct handles entered;
     /* Depots that were frozen: a number for each time. */
     struct handles frozen;
+    struct handles groups;
+    struct handles started;
     /* What the library gives back to the functions below. */
     struct handles functions;
 };
@@ -58,6 +60,13 @@ bool about_queues(struct driver *driver, const char *call, struct words *words);
 bool about_depots(struct driver *driver, const char *call, struct words *words);
 bool about_inlets(struct driver *driver, const char *call, struct words *words);
 bool about_messengers(struct driver *driver, const char *call, struct words *words);
+
+bool about_groups(struct driver *driver, const char *call, struct words *words);
+/* Frees the collectives that nobody has waited for. */
+void end_started(struct driver *driver);
+
+/* Peers behind their number: how many there are. */
+size_t peers(struct words *words, ayre_peer *peers);
 
 /* A function of the suite that the library is to run: its pointer for the user. */
 void *function(struct driver *driver, size_t number);

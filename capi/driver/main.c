@@ -97,7 +97,8 @@ static void make(struct driver *driver, struct words *words) {
                !about_transfers(driver, call, words) && !about_operations(driver, call, words) &&
                !about_locks(driver, call, words) && !about_messages(driver, call, words) &&
                !about_queues(driver, call, words) && !about_depots(driver, call, words) &&
-               !about_inlets(driver, call, words) && !about_messengers(driver, call, words)) {
+               !about_inlets(driver, call, words) && !about_messengers(driver, call, words) &&
+               !about_groups(driver, call, words)) {
         stop(call);
     }
 }
@@ -132,6 +133,11 @@ static void end(struct driver *driver) {
         free(driver->functions.at[at]);
     }
     free(driver->functions.at);
+    end_started(driver);
+    for (size_t at = 0; at < driver->groups.count; at++) {
+        ayre_group_close(driver->groups.at[at]);
+    }
+    free(driver->groups.at);
     free(driver->entered.at);
     free(driver->inlets.at);
     free(driver->depots.at);

@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+size_t peers(struct words *words, ayre_peer *peers) {
+    size_t count = (size_t)number(words);
+    for (size_t at = 0; at < count; at++) {
+        peers[at] = (ayre_peer)number(words);
+    }
+    return count;
+}
+
 static void list_peers(ayre_port *port) {
     ayre_peer peers[1024];
     int64_t count = ayre_port_peers(port, peers, sizeof peers / sizeof *peers);

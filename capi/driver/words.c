@@ -122,11 +122,32 @@ static const char *kind_of(int code) {
     }
 }
 
+static void say_shape(const struct ayre_call_shape *of) {
+    say("%u %u %u %u %u %llu ", of->collective, of->schedule, of->root, of->combine, of->number,
+        (unsigned long long)of->bytes);
+}
+
+static void fail_mismatch(void) {
+    struct ayre_mismatch details;
+    if (ayre_error_mismatch(&details) != 1) {
+        stop("a mismatch without details");
+    }
+    say("error mismatch %u %u %u ", details.peer, details.due, details.came);
+    say_shape(&details.ours);
+    if (details.theirs.collective != 0) {
+        say_shape(&details.theirs);
+    }
+}
+
 static void fail(int code) {
     if (code <= AYRE_BUSY_MESSAGES && code >= AYRE_BUSY_LAST) {
         say("busy %d", AYRE_BUSY_MESSAGES - code);
     } else if (code <= AYRE_FAULT_UNKNOWN_KEY && code >= AYRE_FAULT_NO_MEMORY) {
         say("fault %d", AYRE_FAULT_UNKNOWN_KEY + 1 - code);
+    } else if (code == AYRE_MISMATCH) {
+        fail_mismatch();
+    } else if (code == AYRE_GIVEN_UP) {
+        say("error given_up %d", ayre_error_peer());
     } else if (code == AYRE_PEER_DIED) {
         say("died %d", ayre_error_peer());
     } else if (code == AYRE_TIMED_OUT) {

@@ -169,6 +169,156 @@
 #define AYRE_DROPPED_FAILED 3
 
 /**
+ * Waits for all members.
+ */
+#define AYRE_BARRIER 1
+
+/**
+ * Copies the root's values to all members.
+ */
+#define AYRE_BROADCAST 2
+
+/**
+ * Combines the values of all members at the root.
+ */
+#define AYRE_REDUCE 3
+
+/**
+ * Combines the values of all members at all of them.
+ */
+#define AYRE_ALLREDUCE 4
+
+/**
+ * Copies each member's values to the root.
+ */
+#define AYRE_GATHER 5
+
+/**
+ * Copies a part of the root's values to each member.
+ */
+#define AYRE_SCATTER 6
+
+/**
+ * Copies each member's values to all members.
+ */
+#define AYRE_ALLGATHER 7
+
+/**
+ * Exchanges parts between all members.
+ */
+#define AYRE_ALLTOALL 8
+
+/**
+ * Combines the values of the members up to each one.
+ */
+#define AYRE_SCAN 9
+
+/**
+ * Combines the values of all members, a part at each of them.
+ */
+#define AYRE_REDUCE_SCATTER 10
+
+/**
+ * The type of a value: `int8_t`.
+ */
+#define AYRE_I8 1
+
+/**
+ * `uint8_t`, or any byte.
+ */
+#define AYRE_U8 2
+
+/**
+ * `int16_t`.
+ */
+#define AYRE_I16 3
+
+/**
+ * `uint16_t`.
+ */
+#define AYRE_U16 4
+
+/**
+ * `int32_t`.
+ */
+#define AYRE_I32 5
+
+/**
+ * `uint32_t`.
+ */
+#define AYRE_U32 6
+
+/**
+ * `int64_t`.
+ */
+#define AYRE_I64 7
+
+/**
+ * `uint64_t`.
+ */
+#define AYRE_U64 8
+
+/**
+ * `float`.
+ */
+#define AYRE_F32 9
+
+/**
+ * `double`.
+ */
+#define AYRE_F64 10
+
+/**
+ * Combines two numbers: the smaller one.
+ */
+#define AYRE_COMBINE_MIN 1
+
+/**
+ * The greater one.
+ */
+#define AYRE_COMBINE_MAX 2
+
+/**
+ * The sum; integers wrap.
+ */
+#define AYRE_COMBINE_SUM 3
+
+/**
+ * The product; integers wrap.
+ */
+#define AYRE_COMBINE_PROD 4
+
+/**
+ * 1 if either is not 0, else 0.
+ */
+#define AYRE_COMBINE_LOR 5
+
+/**
+ * 1 if neither is 0, else 0.
+ */
+#define AYRE_COMBINE_LAND 6
+
+/**
+ * Bitwise or, of integers.
+ */
+#define AYRE_COMBINE_BOR 7
+
+/**
+ * Bitwise and, of integers.
+ */
+#define AYRE_COMBINE_BAND 8
+
+/**
+ * 1 if exactly one is not 0, else 0.
+ */
+#define AYRE_COMBINE_LXOR 9
+
+/**
+ * Bitwise exclusive or, of integers.
+ */
+#define AYRE_COMBINE_BXOR 10
+
+/**
  * The holder may send messages that carry instructions of their own.
  */
 #define AYRE_PROGRAM 32
@@ -400,6 +550,16 @@
 #define AYRE_NO_PEER -93
 
 /**
+ * Members of a group call different collectives: `ayre_error_mismatch` has the difference.
+ */
+#define AYRE_MISMATCH -96
+
+/**
+ * Another member has given the group up. Its own error says why.
+ */
+#define AYRE_GIVEN_UP -97
+
+/**
  * A handle is NULL, was closed, or is of another kind.
  */
 #define AYRE_BAD_HANDLE -112
@@ -413,6 +573,31 @@
  * The library has found a fault of its own. The port may be unusable.
  */
 #define AYRE_INTERNAL -114
+
+/**
+ * One member has to do with all others.
+ */
+#define AYRE_SCHEDULE_STAR 1
+
+/**
+ * Along a binomial tree.
+ */
+#define AYRE_SCHEDULE_TREE 2
+
+/**
+ * In rounds, with partners twice as far away each time.
+ */
+#define AYRE_SCHEDULE_DOUBLING 3
+
+/**
+ * Each block goes the shortest way.
+ */
+#define AYRE_SCHEDULE_SPREAD 4
+
+/**
+ * Along neighbours, block by block.
+ */
+#define AYRE_SCHEDULE_RING 5
 
 /**
  * Get.
@@ -506,6 +691,11 @@ typedef struct ayre_depot ayre_depot;
 typedef struct ayre_grant ayre_grant;
 
 /**
+ * A group of processes that do collectives together, at one of its members.
+ */
+typedef struct ayre_group ayre_group;
+
+/**
  * One peer's access to a depot, at the depot's owner.
  */
 typedef struct ayre_inlet ayre_inlet;
@@ -541,6 +731,11 @@ typedef struct ayre_remote_queue ayre_remote_queue;
  * Memory of a peer, as far as the peer has shared it.
  */
 typedef struct ayre_remote_region ayre_remote_region;
+
+/**
+ * A collective that was started.
+ */
+typedef struct ayre_request ayre_request;
 
 /**
  * A call that a handler runs for, by which it replies. It is valid until the handler returns: a
@@ -611,6 +806,58 @@ typedef struct ayre_dropped_call {
      */
     int is_ours;
 } ayre_dropped_call;
+
+/**
+ * A collective and its values, for `ayre_collective_do` and `ayre_collective_start`. Zero the
+ * members that it does not use.
+ */
+typedef struct ayre_collective {
+    /**
+     * `AYRE_BARRIER` to `AYRE_REDUCE_SCATTER`.
+     */
+    uint32_t collective;
+    /**
+     * The type of the values, `AYRE_I8` to `AYRE_F64`.
+     */
+    uint32_t number;
+    /**
+     * How values are combined, `AYRE_COMBINE_MIN` to `AYRE_COMBINE_BXOR`.
+     */
+    uint32_t combine;
+    /**
+     * The member that is the root, by its place in the group.
+     */
+    uint32_t root;
+    /**
+     * The values that are read, of a gather, scatter, allgather or alltoall.
+     */
+    const void *from;
+    /**
+     * Their number.
+     */
+    size_t from_count;
+    /**
+     * The values that are changed. They and those that are read do not overlap.
+     */
+    void *into;
+    /**
+     * Their number.
+     */
+    size_t into_count;
+    /**
+     * The number of values of each member, the same at all members, for a gather, scatter or
+     * allgather. NULL if all have equally many.
+     */
+    const size_t *lens;
+    /**
+     * The number of values to each member, for an alltoall, with `in_lens`. NULL as before.
+     */
+    const size_t *out_lens;
+    /**
+     * The number of values from each member.
+     */
+    const size_t *in_lens;
+} ayre_collective;
 
 /**
  * An instruction, as `ayre_assemble` gives it.
@@ -811,6 +1058,111 @@ typedef struct ayre_held_message {
      */
     uint64_t value;
 } ayre_held_message;
+
+/**
+ * A collective that was recorded.
+ */
+typedef struct ayre_recorded_call {
+    /**
+     * The number of the collective in its group, the same at all members.
+     */
+    uint32_t number;
+    /**
+     * `AYRE_BARRIER` to `AYRE_REDUCE_SCATTER`.
+     */
+    uint32_t collective;
+    /**
+     * `AYRE_SCHEDULE_STAR` to `AYRE_SCHEDULE_RING`.
+     */
+    uint32_t schedule;
+    /**
+     * The start of the call, in nanoseconds since the recording began.
+     */
+    uint64_t begin_ns;
+    /**
+     * The duration at this member, in nanoseconds.
+     */
+    uint64_t time_ns;
+    /**
+     * Bytes of the vector, or of a block.
+     */
+    size_t bytes;
+} ayre_recorded_call;
+
+/**
+ * The load of the link to a member during a recorded call: zeros for this member and for those on
+ * this host.
+ */
+typedef struct ayre_link_use {
+    /**
+     * Frames with a payload that the link sent during the call, for any user of the link.
+     */
+    uint64_t sent;
+    /**
+     * Frames that waited to be sent or acknowledged when the call began.
+     */
+    uint32_t waiting;
+    /**
+     * The smoothed round trip at the end of the call, in nanoseconds.
+     */
+    uint64_t round_trip_ns;
+} ayre_link_use;
+
+/**
+ * The parameters of a collective that must be equal at all members.
+ */
+typedef struct ayre_call_shape {
+    /**
+     * `AYRE_BARRIER` to `AYRE_REDUCE_SCATTER`; 0 if it is not known.
+     */
+    uint32_t collective;
+    /**
+     * `AYRE_SCHEDULE_STAR` to `AYRE_SCHEDULE_RING`.
+     */
+    uint32_t schedule;
+    /**
+     * The root.
+     */
+    uint32_t root;
+    /**
+     * How values are combined; 0 if they are not.
+     */
+    uint32_t combine;
+    /**
+     * Their type; 0 if they are not combined.
+     */
+    uint32_t number;
+    /**
+     * Bytes of the vector; 0 where members have blocks.
+     */
+    uint64_t bytes;
+} ayre_call_shape;
+
+/**
+ * How the collectives of two members differ.
+ */
+typedef struct ayre_mismatch {
+    /**
+     * The other member.
+     */
+    ayre_peer peer;
+    /**
+     * Bytes of its values that were due.
+     */
+    uint32_t due;
+    /**
+     * Bytes that have come.
+     */
+    uint32_t came;
+    /**
+     * The collective of this member.
+     */
+    struct ayre_call_shape ours;
+    /**
+     * The collective of the other one.
+     */
+    struct ayre_call_shape theirs;
+} ayre_mismatch;
 
 /**
  * An atomic on a word.
@@ -1214,6 +1566,155 @@ int ayre_token_send(struct ayre_token *token,
                     size_t len);
 
 /**
+ * Does a collective. Blocks until it is done at this member, and runs handlers meanwhile.
+ *
+ * All members of a group begin its collectives in the same order, also those that are started.
+ * Errors: `AYRE_INVALID` without effect; else `AYRE_PEER_DIED`, `AYRE_MISMATCH` or
+ * `AYRE_GIVEN_UP`, after which the group does no further collective.
+ */
+int ayre_collective_do(struct ayre_port *port, const struct ayre_group *group, const struct ayre_collective *what);
+
+/**
+ * Starts a collective, which goes on whenever the port polls, and gives out a request for it. Does
+ * not block.
+ *
+ * The values belong to the library until `ayre_request_wait` has returned, or the port is closed.
+ * Until then the program does not change those that are read, nor use those that are changed.
+ */
+int ayre_collective_start(struct ayre_port *port,
+                          const struct ayre_group *group,
+                          const struct ayre_collective *what,
+                          struct ayre_request **request);
+
+/**
+ * 1 if a started collective has ended at this member, well or with an error. Does not block, and
+ * makes no progress: `ayre_poll` does.
+ */
+int ayre_request_test(struct ayre_port *port,
+                      struct ayre_request *request);
+
+/**
+ * Waits until a started collective has ended at this member. Blocks, and runs handlers meanwhile.
+ * Returns as `ayre_collective_do` does. The request is closed, also after an error.
+ */
+int ayre_request_wait(struct ayre_port *port,
+                      struct ayre_request *request);
+
+/**
+ * Closes the handle of a request whose port was closed. One that nobody waits for goes on. NULL is
+ * ignored.
+ */
+int ayre_request_close(struct ayre_request *request);
+
+/**
+ * Waits until all members of a group have called this. Blocks, and runs handlers meanwhile, as all
+ * collectives do. Errors are those of `ayre_collective_do`.
+ */
+int ayre_group_barrier(struct ayre_port *port,
+                       const struct ayre_group *group);
+
+/**
+ * Copies `count` values of the member `root` to all members. Blocks.
+ */
+int ayre_broadcast(struct ayre_port *port,
+                   const struct ayre_group *group,
+                   uint32_t root,
+                   void *values,
+                   size_t count,
+                   uint32_t number);
+
+/**
+ * Combines `count` values of all members, number by number. The member `root` gets the result. The
+ * values of the others are undefined afterwards. Blocks.
+ */
+int ayre_reduce(struct ayre_port *port,
+                const struct ayre_group *group,
+                uint32_t root,
+                void *values,
+                size_t count,
+                uint32_t number,
+                uint32_t combine);
+
+/**
+ * Combines `count` values of all members, number by number. All members get the result. Blocks.
+ */
+int ayre_allreduce(struct ayre_port *port,
+                   const struct ayre_group *group,
+                   void *values,
+                   size_t count,
+                   uint32_t number,
+                   uint32_t combine);
+
+/**
+ * Combines `count` values, number by number. Each member gets the result of the members up to
+ * itself, its own values included. Blocks.
+ */
+int ayre_scan(struct ayre_port *port,
+              const struct ayre_group *group,
+              void *values,
+              size_t count,
+              uint32_t number,
+              uint32_t combine);
+
+/**
+ * Combines `count` values of all members, number by number. Of n members, member m gets the
+ * results from m count / n to (m + 1) count / n, at their places in `values`. Its other values are
+ * undefined afterwards. Blocks.
+ */
+int ayre_reduce_scatter(struct ayre_port *port,
+                        const struct ayre_group *group,
+                        void *values,
+                        size_t count,
+                        uint32_t number,
+                        uint32_t combine);
+
+/**
+ * Copies the `count` values of each member to `all` at the member `root`, in the order of the
+ * members. `all` has room for them all; at the others it may be NULL. Blocks.
+ */
+int ayre_gather(struct ayre_port *port,
+                const struct ayre_group *group,
+                uint32_t root,
+                const void *own,
+                size_t count,
+                void *all,
+                uint32_t number);
+
+/**
+ * Copies a part of `all` at the member `root` to each member, `count` values, in the order of the
+ * members. At the others `all` may be NULL. Blocks.
+ */
+int ayre_scatter(struct ayre_port *port,
+                 const struct ayre_group *group,
+                 uint32_t root,
+                 const void *all,
+                 void *own,
+                 size_t count,
+                 uint32_t number);
+
+/**
+ * Copies the `count` values of each member to `all` at all members, in the order of the members.
+ * Blocks.
+ */
+int ayre_allgather(struct ayre_port *port,
+                   const struct ayre_group *group,
+                   const void *own,
+                   size_t count,
+                   void *all,
+                   uint32_t number);
+
+/**
+ * Exchanges parts of `count` values between all members: part m of `out` goes to member m, and
+ * part m of `come` comes from member m. Blocks.
+ */
+int ayre_alltoall(struct ayre_port *port,
+                  const struct ayre_group *group,
+                  const void *out,
+                  void *come,
+                  size_t count,
+                  uint32_t number);
+
+/**
  * Reads instructions from text, one a line or with newlines between, such as
  * `entry; decline if r0 >= r2; write [r0 wrapped]; r0 += r1`. Writes at most `room` of them.
  * Returns how many there are.
@@ -1394,6 +1895,91 @@ int ayre_error_peer(void);
  * The meaning of an error code, as text that is valid for ever.
  */
 const char *ayre_strerror(int code);
+
+/**
+ * Makes a group of `members_count` members, this port among them, which is a messenger. All
+ * members make it under the same name of 1 to 64 bytes, with the same members in the same order.
+ * Sends nothing, and does not block.
+ *
+ * A group lasts as long as the messenger. The handle is closed by `ayre_group_close`.
+ */
+int ayre_group_of(struct ayre_port *port,
+                  const char *name,
+                  const ayre_peer *members,
+                  size_t members_count,
+                  struct ayre_group **group);
+
+/**
+ * Makes a group of this port and all its peers, in the order of their numbers. In a job this is
+ * the order of the ranks. The rest is as for `ayre_group_of`.
+ */
+int ayre_group_of_all(struct ayre_port *port, const char *name, struct ayre_group **group);
+
+/**
+ * Closes the handle of a group. NULL is ignored.
+ */
+int ayre_group_close(struct ayre_group *group);
+
+/**
+ * Lists the members of a group in their order, at most `room` of them. Returns how many there are.
+ */
+int64_t ayre_group_members(struct ayre_port *port,
+                           const struct ayre_group *group,
+                           ayre_peer *peers,
+                           size_t room);
+
+/**
+ * Fixes the schedule by which a group does a collective, the same one at all members: one of
+ * `AYRE_SCHEDULE_STAR` to `AYRE_SCHEDULE_RING`, or 0 to leave the choice to the library. Floating
+ * point sums ignore a schedule that would change their result.
+ */
+int ayre_group_fix_schedule(struct ayre_port *port,
+                            const struct ayre_group *group,
+                            uint32_t collective,
+                            uint32_t schedule);
+
+/**
+ * Lets a group choose its schedules by the load of its links, whose members exchange the loads
+ * after `every` calls; 0 returns to the usual schedules. Blocks until all members have called this
+ * with the same number, and runs handlers meanwhile.
+ */
+int ayre_group_adapt(struct ayre_port *port,
+                     const struct ayre_group *group,
+                     uint32_t every);
+
+/**
+ * Records the last `calls` collectives of a group from now on; 0 ends the recording. Calls that do
+ * not wait, or that fail, are not recorded.
+ */
+int ayre_group_record(struct ayre_port *port,
+                      const struct ayre_group *group,
+                      size_t calls);
+
+/**
+ * Lists the recorded calls of a group, the oldest first, at most `room` of them. Returns how many
+ * there are. `links` gets the links of each call behind each other, one for each member; it may be
+ * NULL.
+ */
+int64_t ayre_group_recorded(struct ayre_port *port,
+                            const struct ayre_group *group,
+                            struct ayre_recorded_call *calls,
+                            struct ayre_link_use *links,
+                            size_t room);
+
+/**
+ * Writes the recording of a group as text, for `ayre study`, into `text`, which has `room` bytes.
+ * Returns the length of the text; if it is not below `room`, the text is cut.
+ */
+int64_t ayre_group_recording(struct ayre_port *port,
+                             const struct ayre_group *group,
+                             char *text,
+                             size_t room);
+
+/**
+ * The details of the last error of this thread, if it was `AYRE_MISMATCH`. Returns 1 if it was,
+ * else 0.
+ */
+int ayre_error_mismatch(struct ayre_mismatch *details);
 
 /**
  * Allocates `len` bytes that are zero. `flags` is 0 or `AYRE_SEALED`. Close the region with

@@ -5,6 +5,7 @@
 //! beside it says, text ends with a zero byte, and a handle is one that the library has given out.
 use crate::error::{Failure, Outcome, status};
 use crate::place::{self, Handle, Held};
+use ayre::collective::Value;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
@@ -74,6 +75,10 @@ impl<T> Clone for Out<T> {
 impl<T> Copy for Out<T> {}
 
 impl<T> In<T> {
+    pub(crate) const fn none() -> Self {
+        Self(std::ptr::null())
+    }
+
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -172,7 +177,36 @@ pub(crate) fn closed<H: Handle>(handle: Out<H>) -> c_int {
     status(|| if handle.is_null() { Ok(()) } else { handle.close().map(drop) })
 }
 
+/// Values that the library reads, and values that it writes, which do not overlap.
+pub(crate) fn apart<'a, T: Value>(
+    (from, from_count): (Bytes, usize),
+    (into, into_count): (Buffer, usize),
+) -> Outcome<(&'a [T], &'a mut [T])> {
+    let bytes = |count| Ok::<_, Failure>(possible::<T>(count)? * size_of::<T>());
+    let (reads, writes) = (from.0.addr(), into.0.addr());
+    let (reads_end, writes_end) =
+        (reads.saturating_add(bytes(from_count)?), writes.saturating_add(bytes(into_count)?));
+    if reads.max(writes) < reads_end.min(writes_end) {
+        return Err(Failure::Argument("the values that are read and written overlap"));
+    }
+    Ok((from.values(from_count)?, into.values(into_count)?))
+}
+
 impl Bytes {
+    /// Values that the library reads.
+    fn values<'a, T: Value>(self, count: usize) -> Outcome<&'a [T]> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        let first = checked(self.0, count)?;
+        // SAFETY: the contract of the header; no memory is longer, and any bytes are values.
+        Ok(unsafe { std::slice::from_raw_parts(first, count) })
+    }
+
+    pub(crate) const fn none() -> Self {
+        Self(std::ptr::null())
+    }
+
     pub(crate) fn bytes<'a>(self, len: usize) -> Outcome<&'a [u8]> {
         match len {
             0 => Ok(&[]),
@@ -184,6 +218,20 @@ impl Bytes {
 }
 
 impl Buffer {
+    pub(crate) const fn none() -> Self {
+        Self(std::ptr::null_mut())
+    }
+
+    /// Values that the library writes.
+    pub(crate) fn values<'a, T: Value>(self, count: usize) -> Outcome<&'a mut [T]> {
+        if count == 0 {
+            return Ok(&mut []);
+        }
+        let first = checked::<T>(self.0, count)?.cast_mut();
+        // SAFETY: the contract of the header; no memory is longer, and any bytes are values.
+        Ok(unsafe { std::slice::from_raw_parts_mut(first, count) })
+    }
+
     pub(crate) fn buffer<'a>(self, len: usize) -> Outcome<&'a mut [u8]> {
         match len {
             0 => Ok(&mut []),
@@ -224,6 +272,17 @@ impl TextBuffer {
             into[len] = 0;
         }
         Ok(())
+    }
+}
+
+/// The first of some values of a type.
+fn checked<T>(first: *const c_void, count: usize) -> Outcome<*const T> {
+    possible::<T>(count)?;
+    let first = first.cast::<T>();
+    match first.is_aligned() {
+        _ if first.is_null() => Err(Failure::Argument("the pointer to the values is NULL")),
+        false => Err(Failure::Argument("the values do not lie as their type has to")),
+        true => Ok(first),
     }
 }
 

@@ -1,4 +1,5 @@
 //! Error codes, and the text of the last error of each thread.
+use ayre::collective::{CallMismatch, GroupError};
 use ayre::memory::Ticket;
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, SetupError};
 use std::cell::RefCell;
@@ -99,6 +100,11 @@ pub const AYRE_INVALID: c_int = -92;
 /// There is no peer of this number.
 pub const AYRE_NO_PEER: c_int = -93;
 
+/// Members of a group call different collectives: `ayre_error_mismatch` has the difference.
+pub const AYRE_MISMATCH: c_int = -96;
+/// Another member has given the group up. Its own error says why.
+pub const AYRE_GIVEN_UP: c_int = -97;
+
 /// A handle is NULL, was closed, or is of another kind.
 pub const AYRE_BAD_HANDLE: c_int = -112;
 /// A handle is in use: by another thread, or by the call that has called this function.
@@ -112,6 +118,7 @@ pub(crate) enum Failure {
     Post(PostError),
     Receive(ReceiveError),
     Setup(SetupError),
+    Group(Box<GroupError>),
     /// A handle of this kind was expected.
     Handle(&'static str),
     InUse(&'static str),
@@ -143,6 +150,12 @@ impl From<Fault> for Failure {
 impl From<ReceiveError> for Failure {
     fn from(error: ReceiveError) -> Self {
         Self::Receive(error)
+    }
+}
+
+impl From<GroupError> for Failure {
+    fn from(error: GroupError) -> Self {
+        Self::Group(Box::new(error))
     }
 }
 
@@ -186,6 +199,7 @@ impl Failure {
             Self::Receive(ReceiveError::PeerDied(_)) => AYRE_PEER_DIED,
             Self::Receive(ReceiveError::TimedOut) => AYRE_TIMED_OUT,
             Self::Setup(error) => setup(error),
+            Self::Group(error) => group(error),
             Self::Handle(_) => AYRE_BAD_HANDLE,
             Self::InUse(_) => AYRE_HANDLE_IN_USE,
             Self::Argument(_) => AYRE_INVALID,
@@ -198,6 +212,7 @@ impl Failure {
             Self::Post(error) => error.to_string(),
             Self::Receive(error) => error.to_string(),
             Self::Setup(error) => error.to_string(),
+            Self::Group(error) => error.to_string(),
             Self::Handle(name) => {
                 format!("no {name}: the handle is NULL, was closed, or is of another kind")
             }
@@ -213,6 +228,12 @@ impl Failure {
     fn peer(&self) -> Option<PeerId> {
         match self {
             Self::Receive(ReceiveError::PeerDied(peer)) => Some(*peer),
+            Self::Group(error) => match **error {
+                GroupError::PeerDied(peer)
+                | GroupError::GivenUp(peer)
+                | GroupError::Mismatch { peer, .. } => Some(peer),
+                GroupError::Invalid(_) => None,
+            },
             _ => None,
         }
     }
@@ -245,6 +266,15 @@ fn setup(error: &SetupError) -> c_int {
         SetupError::Fault(why) => fault(*why),
         SetupError::NoPeer { .. } => AYRE_NO_PEER,
         SetupError::TimedOut(_) => AYRE_TIMED_OUT,
+    }
+}
+
+fn group(error: &GroupError) -> c_int {
+    match error {
+        GroupError::PeerDied(_) => AYRE_PEER_DIED,
+        GroupError::Mismatch { .. } => AYRE_MISMATCH,
+        GroupError::GivenUp(_) => AYRE_GIVEN_UP,
+        GroupError::Invalid(_) => AYRE_INVALID,
     }
 }
 
@@ -343,6 +373,18 @@ fn note(failure: Failure) -> c_int {
     code
 }
 
+/// The last error of this thread, if members of a group have called different collectives.
+pub(crate) fn mismatch() -> Option<(PeerId, CallMismatch)> {
+    let found = LAST.try_with(|last| match &last.borrow().failure {
+        Some(Failure::Group(error)) => match **error {
+            GroupError::Mismatch { peer, difference } => Some((peer, difference)),
+            _ => None,
+        },
+        _ => None,
+    });
+    found.ok().flatten()
+}
+
 /// The text of the last error of this thread, with what it was about. It is valid until the next
 /// call of this function by the thread. Empty if no call has failed.
 #[unsafe(no_mangle)]
@@ -422,6 +464,8 @@ fn text(code: c_int) -> &'static CStr {
         AYRE_EXHAUSTED => c"a table is full",
         AYRE_INVALID => c"the call contradicts itself or a stated limit",
         AYRE_NO_PEER => c"there is no peer of this number",
+        AYRE_MISMATCH => c"members of the group call different collectives",
+        AYRE_GIVEN_UP => c"another member has given the group up",
         AYRE_BAD_HANDLE => c"a handle is NULL, was closed, or is of another kind",
         AYRE_HANDLE_IN_USE => c"a handle is in use by another call",
         AYRE_INTERNAL => c"the library has found a fault of its own: please report it",

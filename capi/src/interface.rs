@@ -1,5 +1,7 @@
-//! The value behind a port's handle: a port, by itself or under a messenger.
+//! The value behind a port's handle, a port by itself or under a messenger, and what one messenger
+//! has made.
 use crate::error::{Failure, Outcome};
+use crate::place::serial;
 use ayre::active::{Messenger, MessengerOptions};
 use ayre::{Fault, PeerId, Port};
 use std::ops::{Deref, DerefMut};
@@ -10,27 +12,55 @@ use std::ops::{Deref, DerefMut};
 pub enum Interface {
     /// A port by itself.
     Port(Port),
-    /// A port under a messenger.
-    Messenger(Box<Messenger<()>>),
+    /// A port under a messenger, with the number of the latter.
+    Messenger(Box<Messenger<()>>, u64),
+}
+
+/// A thing that only the messenger takes that has made it.
+#[derive(Debug)]
+pub struct Made<T> {
+    by: u64,
+    thing: T,
+}
+
+impl<T> Made<T> {
+    /// The thing, at the messenger that has made it.
+    pub(crate) fn at(&self, by: &Interface) -> Outcome<&T> {
+        match by {
+            Interface::Messenger(_, serial) if *serial == self.by => Ok(&self.thing),
+            _ => Err(Fault::ForeignHandle.into()),
+        }
+    }
+
+    pub(crate) fn into_thing(self) -> T {
+        self.thing
+    }
 }
 
 impl Interface {
     /// The interface as a messenger, with these options, which are sound.
     pub(crate) fn into_messenger(self, options: MessengerOptions) -> Self {
-        Self::Messenger(Box::new(match self {
-            Self::Port(port) => match Messenger::with_options(port, options) {
-                Ok(messenger) => messenger,
-                Err(error) => panic!("the options were checked: {error}"),
-            },
-            Self::Messenger(messenger) => return Self::Messenger(messenger),
-        }))
+        let Self::Port(port) = self else { return self };
+        match Messenger::with_options(port, options) {
+            Ok(messenger) => Self::Messenger(Box::new(messenger), serial()),
+            Err(error) => panic!("the options were checked: {error}"),
+        }
+    }
+
+    /// Marks a thing as made by this messenger.
+    pub(crate) fn made<T>(&self, thing: T) -> Made<T> {
+        let by = match self {
+            Self::Messenger(_, serial) => *serial,
+            Self::Port(_) => 0,
+        };
+        Made { by, thing }
     }
 
     /// The port, without its messenger.
     pub(crate) fn into_port(self) -> Port {
         match self {
             Self::Port(port) => port,
-            Self::Messenger(messenger) => messenger.into_port(),
+            Self::Messenger(messenger, _) => messenger.into_port(),
         }
     }
 
@@ -38,7 +68,7 @@ impl Interface {
     #[inline]
     pub(crate) fn messenger(&mut self) -> Outcome<&mut Messenger<()>> {
         match self {
-            Self::Messenger(messenger) => Ok(messenger),
+            Self::Messenger(messenger, _) => Ok(messenger),
             Self::Port(_) => Err(Failure::Argument("call ayre_messenger_start first")),
         }
     }
@@ -48,7 +78,7 @@ impl Interface {
     pub(crate) fn plain(&mut self) -> Outcome<&mut Port> {
         match self {
             Self::Port(port) => Ok(port),
-            Self::Messenger(_) => Err(Failure::Argument(
+            Self::Messenger(..) => Err(Failure::Argument(
                 "the short messages of a messenger belong to its handlers: use ayre_call",
             )),
         }
@@ -58,7 +88,7 @@ impl Interface {
     pub(crate) fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         match self {
             Self::Port(port) => port.disconnect(peer),
-            Self::Messenger(messenger) => messenger.disconnect(peer),
+            Self::Messenger(messenger, _) => messenger.disconnect(peer),
         }
     }
 }
@@ -70,7 +100,7 @@ impl Deref for Interface {
     fn deref(&self) -> &Port {
         match self {
             Self::Port(port) => port,
-            Self::Messenger(messenger) => (**messenger).as_ref(),
+            Self::Messenger(messenger, _) => (**messenger).as_ref(),
         }
     }
 }
@@ -80,7 +110,7 @@ impl DerefMut for Interface {
     fn deref_mut(&mut self) -> &mut Port {
         match self {
             Self::Port(port) => port,
-            Self::Messenger(messenger) => messenger.port(),
+            Self::Messenger(messenger, _) => messenger.port(),
         }
     }
 }

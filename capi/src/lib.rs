@@ -18,8 +18,10 @@
 pub mod access;
 pub mod active;
 pub mod border;
+pub mod collective;
 pub mod deposit;
 pub mod error;
+pub mod group;
 pub mod interface;
 pub mod memory;
 pub mod message;

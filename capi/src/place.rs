@@ -20,6 +20,12 @@ use std::sync::{Mutex, PoisonError};
 /// Places that rest before one is used again. A handle is found out for as long after its end.
 const RESTING: usize = 64;
 
+/// A number that this process has not had before, from 1.
+pub(crate) fn serial() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// Where a value is that a handle names.
 ///
 /// No ordering is needed: one thread at a time uses a handle, and threads that hand it over order

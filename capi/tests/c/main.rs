@@ -1,4 +1,5 @@
 //! The library for C, by programs in C.
 mod built;
 mod conformance;
+mod examples;
 mod programs;

@@ -293,6 +293,106 @@ static void calls(struct all *all) {
     FAILS(ayre_token_source(seen.token), AYRE_BAD_HANDLE);
 }
 
+static void null_groups(struct all *all) {
+    double value = 1;
+    ayre_collective what = {0};
+    ayre_mismatch details;
+    FAILS(ayre_group_of_all(NULL, "all", &(ayre_group *){NULL}), AYRE_BAD_HANDLE);
+    FAILS(ayre_group_of_all(all->port, "all", NULL), AYRE_INVALID);
+    FAILS(ayre_group_of_all(all->port, "all", &(ayre_group *){NULL}), AYRE_INVALID);
+    EXPECT(strstr(ayre_detail(), "ayre_messenger_start") != NULL);
+    FAILS(ayre_group_barrier(all->port, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_allreduce(all->port, NULL, &value, 1, AYRE_F64, AYRE_COMBINE_SUM),
+          AYRE_BAD_HANDLE);
+    FAILS(ayre_collective_do(all->port, NULL, &what), AYRE_BAD_HANDLE);
+    FAILS(ayre_collective_do(all->port, NULL, NULL), AYRE_INVALID);
+    FAILS(ayre_request_test(all->port, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_request_wait(all->port, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_group_close(NULL), AYRE_OK);
+    FAILS(ayre_request_close(NULL), AYRE_OK);
+    FAILS(ayre_error_mismatch(&details), 0);
+    FAILS(ayre_error_peer(), -1);
+}
+
+static void wrong_collectives(ayre_port *port, ayre_group *group) {
+    double all[4] = {1, 2, 3, 4};
+    char *odd = (char *)all + 1;
+    ayre_peer twice[2] = {0, 0};
+    ayre_peer other = 7;
+    ayre_group *none = NULL;
+    FAILS(ayre_group_of(port, "twice", twice, 2, &none), AYRE_INVALID);
+    FAILS(ayre_group_of(port, "other", &other, 1, &none), AYRE_INVALID);
+    FAILS(ayre_group_of(port, "none", NULL, 1, &none), AYRE_INVALID);
+    FAILS(ayre_group_of_all(port, NULL, &none), AYRE_INVALID);
+    FAILS(ayre_group_of_all(port, "all", &none), AYRE_INVALID);
+    EXPECT(none == NULL);
+    FAILS(ayre_allreduce(port, group, NULL, 1, AYRE_F64, AYRE_COMBINE_SUM), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, odd, 1, AYRE_F64, AYRE_COMBINE_SUM), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, all, SIZE_MAX, AYRE_F64, AYRE_COMBINE_SUM), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, all, 4, 0, AYRE_COMBINE_SUM), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, all, 4, 11, AYRE_COMBINE_SUM), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, all, 4, AYRE_F64, 0), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, all, 4, AYRE_F64, 300), AYRE_INVALID);
+    FAILS(ayre_allreduce(port, group, all, 4, AYRE_F64, AYRE_COMBINE_BOR), AYRE_INVALID);
+    FAILS(ayre_broadcast(port, group, 1, all, 4, AYRE_F64), AYRE_INVALID);
+    FAILS(ayre_allgather(port, group, all, 4, all, AYRE_F64), AYRE_INVALID);
+    FAILS(ayre_allgather(port, group, all, 2, &all[1], AYRE_F64), AYRE_INVALID);
+    FAILS(ayre_gather(port, group, 0, all, SIZE_MAX / 4, &all[2], AYRE_F64), AYRE_INVALID);
+    FAILS(ayre_group_fix_schedule(port, group, 99, AYRE_SCHEDULE_STAR), AYRE_INVALID);
+    FAILS(ayre_group_fix_schedule(port, group, AYRE_ALLREDUCE, 99), AYRE_INVALID);
+    FAILS(ayre_group_fix_schedule(port, group, AYRE_ALLTOALL, AYRE_SCHEDULE_STAR), AYRE_INVALID);
+    /* And the group is as it was. */
+    FAILS(ayre_allreduce(port, group, all, 4, AYRE_F64, AYRE_COMBINE_SUM), AYRE_OK);
+    FAILS(ayre_allgather(port, group, all, 2, &all[2], AYRE_F64), AYRE_OK);
+    EXPECT(all[0] == 1 && all[2] == 1 && all[3] == 2);
+    FAILS(ayre_group_members(port, group, NULL, 0), 1);
+}
+
+static void requests(ayre_port *port, ayre_group *group, ayre_port *other) {
+    uint64_t values[2] = {5, 6};
+    ayre_collective sum = {0};
+    ayre_request *request = NULL;
+    sum.collective = 99;
+    FAILS(ayre_collective_start(port, group, &sum, &request), AYRE_INVALID);
+    sum.collective = AYRE_ALLREDUCE;
+    sum.number = AYRE_U64;
+    sum.combine = AYRE_COMBINE_SUM;
+    sum.into = values;
+    sum.into_count = 2;
+    FAILS(ayre_collective_start(port, group, &sum, NULL), AYRE_INVALID);
+    FAILS(ayre_collective_start(port, group, NULL, &request), AYRE_INVALID);
+    FAILS(ayre_collective_start(port, group, &sum, &request), AYRE_OK);
+    FAILS(ayre_request_test(other, request), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_request_wait(other, request), AYRE_FAULT_FOREIGN_HANDLE);
+    EXPECT(ayre_request_test(port, request) >= 0);
+    FAILS(ayre_request_wait(port, request), AYRE_OK);
+    FAILS(ayre_request_wait(port, request), AYRE_BAD_HANDLE);
+    FAILS(ayre_request_test(port, request), AYRE_BAD_HANDLE);
+    EXPECT(values[0] == 5 && values[1] == 6);
+}
+
+static void groups(struct all *all, struct all *other) {
+    ayre_group *group = NULL;
+    ayre_group *foreign = NULL;
+    null_groups(all);
+    FAILS(ayre_messenger_start(all->port, NULL), AYRE_OK);
+    FAILS(ayre_messenger_start(other->port, NULL), AYRE_OK);
+    FAILS(ayre_group_of_all(all->port, "all", &group), AYRE_OK);
+    FAILS(ayre_group_of_all(other->port, "all", &foreign), AYRE_OK);
+    FAILS(ayre_group_barrier(all->port, foreign), AYRE_FAULT_FOREIGN_HANDLE);
+    wrong_collectives(all->port, group);
+    requests(all->port, group, other->port);
+    FAILS(ayre_messenger_stop(all->port), AYRE_OK);
+    FAILS(ayre_group_barrier(all->port, group), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_messenger_start(all->port, NULL), AYRE_OK);
+    FAILS(ayre_group_barrier(all->port, group), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_messenger_stop(all->port), AYRE_OK);
+    FAILS(ayre_group_close(group), AYRE_OK);
+    FAILS(ayre_group_barrier(all->port, group), AYRE_BAD_HANDLE);
+    FAILS(ayre_messenger_stop(other->port), AYRE_OK);
+    FAILS(ayre_group_close(foreign), AYRE_OK);
+}
+
 int main(int count, char **arguments) {
     struct all all = open_all();
     struct all other = open_all();
@@ -304,6 +404,7 @@ int main(int count, char **arguments) {
     texts();
     no_messenger(&all);
     calls(&all);
+    groups(&all, &other);
     many_regions(&all, count > 1 ? atoi(arguments[1]) : 1000);
     close_all(&other);
     close_all(&all);

@@ -78,6 +78,14 @@ impl<S> Collectives<'_, S> {
         self.group(name, &members)
     }
 
+    /// Returns the members of a group, in their order.
+    ///
+    /// # Errors
+    /// [`GroupError::Invalid`] for a group of another messenger.
+    pub fn members(&mut self, group: Group) -> Result<&[PeerId], GroupError> {
+        Ok(&self.0.groups().state(group)?.member.members)
+    }
+
     /// Fixes the schedule by which a group does a collective; `None` leaves the choice to the
     /// messenger again. All members must fix the same schedule. Floating-point sums ignore a
     /// schedule that would change their result.

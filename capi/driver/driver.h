@@ -33,6 +33,8 @@ struct driver {
     struct handles frozen;
     struct handles groups;
     struct handles started;
+    struct handles memberships;
+    struct handles streams;
     /* What the library gives back to the functions below. */
     struct handles functions;
 };
@@ -62,6 +64,11 @@ bool about_inlets(struct driver *driver, const char *call, struct words *words);
 bool about_messengers(struct driver *driver, const char *call, struct words *words);
 
 bool about_groups(struct driver *driver, const char *call, struct words *words);
+bool about_members(struct driver *driver, const char *call, struct words *words);
+bool about_streams(struct driver *driver, const char *call, struct words *words);
+bool about_channels(struct driver *driver, const char *call, struct words *words);
+/* Sends a message to a group, out of a handler. */
+void cast(struct driver *driver, ayre_token *token, struct words *words);
 /* Frees the collectives that nobody has waited for. */
 void end_started(struct driver *driver);
 

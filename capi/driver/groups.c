@@ -32,9 +32,7 @@ static struct asked asked(struct words *words) {
 }
 
 static void say_changed(const struct asked *asked) {
-    if (asked->what.collective != AYRE_BARRIER) {
-        say_hex(asked->changed.at, asked->changed.len);
-    }
+    say_hex(asked->changed.at, asked->changed.len);
     end_answer();
 }
 

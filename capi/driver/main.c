@@ -98,7 +98,9 @@ static void make(struct driver *driver, struct words *words) {
                !about_locks(driver, call, words) && !about_messages(driver, call, words) &&
                !about_queues(driver, call, words) && !about_depots(driver, call, words) &&
                !about_inlets(driver, call, words) && !about_messengers(driver, call, words) &&
-               !about_groups(driver, call, words)) {
+               !about_channels(driver, call, words) &&
+               !about_groups(driver, call, words) && !about_members(driver, call, words) &&
+               !about_streams(driver, call, words)) {
         stop(call);
     }
 }
@@ -134,6 +136,14 @@ static void end(struct driver *driver) {
     }
     free(driver->functions.at);
     end_started(driver);
+    for (size_t at = 0; at < driver->memberships.count; at++) {
+        ayre_membership_close(driver->memberships.at[at]);
+    }
+    free(driver->memberships.at);
+    for (size_t at = 0; at < driver->streams.count; at++) {
+        ayre_stream_close(driver->streams.at[at]);
+    }
+    free(driver->streams.at);
     for (size_t at = 0; at < driver->groups.count; at++) {
         ayre_group_close(driver->groups.at[at]);
     }

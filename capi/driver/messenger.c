@@ -58,23 +58,36 @@ struct message message(struct words *words) {
     return message;
 }
 
+/* A handler that runs. */
+struct running {
+    struct driver *driver;
+    ayre_token *token;
+};
+
 static bool about_token(void *context, const char *call, struct words *words) {
-    ayre_token *token = context;
+    const struct running *running = context;
+    ayre_token *token = running->token;
+    if (strcmp(call, "cast") == 0) {
+        cast(running->driver, token, words);
+        return true;
+    }
     if (strcmp(call, "post") != 0) {
         return false;
     }
     ayre_peer to = (ayre_peer)number(words);
-    if (number(words) != 0) {
-        stop("channels");
-    }
+    uint8_t by = (uint8_t)number(words);
     uint32_t handler = (uint32_t)number(words);
     struct message sent = message(words);
     const unsigned char *payload = sent.payload.at;
-    answer(to == ayre_token_source(token)
-               ? ayre_token_reply(token, handler, sent.arguments, sent.count, payload,
-                                  sent.payload.len)
-               : ayre_token_send(token, to, handler, sent.arguments, sent.count, payload,
-                                 sent.payload.len));
+    size_t len = sent.payload.len;
+    if (by != 0) {
+        answer(ayre_token_send_by(token, by, to, handler, sent.arguments, sent.count, payload,
+                                  len));
+    } else if (to == ayre_token_source(token)) {
+        answer(ayre_token_reply(token, handler, sent.arguments, sent.count, payload, len));
+    } else {
+        answer(ayre_token_send(token, to, handler, sent.arguments, sent.count, payload, len));
+    }
     free(sent.payload.at);
     return true;
 }
@@ -87,7 +100,8 @@ static int run_handler(void *user, ayre_token *token, const uint64_t *arguments,
         say("%llu ", (unsigned long long)arguments[at]);
     }
     say_hex(payload, len);
-    return end_run(user, about_token, token);
+    struct running running = {((const struct function *)user)->driver, token};
+    return end_run(user, about_token, &running);
 }
 
 static void start(ayre_port *port, struct words *words) {
@@ -116,13 +130,18 @@ static void register_handler(struct driver *driver, struct words *words) {
 
 static void call_handler(ayre_port *port, bool waits, struct words *words) {
     ayre_peer to = (ayre_peer)number(words);
-    if (number(words) != 0) {
-        stop("channels");
-    }
+    uint8_t by = (uint8_t)number(words);
     uint32_t handler = (uint32_t)number(words);
     struct message sent = message(words);
-    answer((waits ? ayre_call : ayre_try_call)(port, to, handler, sent.arguments, sent.count,
-                                               sent.payload.at, sent.payload.len));
+    const unsigned char *payload = sent.payload.at;
+    size_t len = sent.payload.len;
+    if (by == 0) {
+        answer((waits ? ayre_call : ayre_try_call)(port, to, handler, sent.arguments, sent.count,
+                                                   payload, len));
+    } else {
+        answer((waits ? ayre_channel_call : ayre_channel_try_call)(
+            port, by, to, handler, sent.arguments, sent.count, payload, len));
+    }
     free(sent.payload.at);
 }
 
@@ -176,6 +195,34 @@ bool about_messengers(struct driver *driver, const char *call, struct words *wor
         say_failures(port);
     } else {
         return about_handlers(driver, call, words);
+    }
+    return true;
+}
+
+static void open_channel(ayre_port *port, struct words *words) {
+    uint8_t channel = (uint8_t)number(words);
+    struct ayre_channel_options options;
+    options.priority = (uint8_t)limit(words, 0);
+    options.weight = (uint8_t)limit(words, 1);
+    options.room = limit(words, 1 << 20);
+    answer(ayre_channel_open(port, channel, &options));
+}
+
+bool about_channels(struct driver *driver, const char *call, struct words *words) {
+    ayre_port *port = driver->port;
+    if (strcmp(call, "channel") == 0) {
+        open_channel(port, words);
+    } else if (strcmp(call, "hold_channel") == 0) {
+        answer(ayre_channel_hold(port, (uint8_t)number(words)));
+    } else if (strcmp(call, "release_channel") == 0) {
+        answer(ayre_channel_release(port, (uint8_t)number(words)));
+    } else if (strcmp(call, "poll_only") == 0) {
+        answer_number(ayre_channel_poll(port, (uint8_t)number(words)));
+    } else if (strcmp(call, "backlog") == 0) {
+        ayre_peer peer = (ayre_peer)number(words);
+        answer_number(ayre_channel_backlog(port, (uint8_t)number(words), peer));
+    } else {
+        return false;
     }
     return true;
 }

@@ -140,7 +140,9 @@ static void fail_mismatch(void) {
 }
 
 static void fail(int code) {
-    if (code <= AYRE_BUSY_MESSAGES && code >= AYRE_BUSY_LAST) {
+    if (code == AYRE_BUSY_MULTICAST || code == AYRE_BUSY_STREAM) {
+        say("none");
+    } else if (code <= AYRE_BUSY_MESSAGES && code >= AYRE_BUSY_LAST) {
         say("busy %d", AYRE_BUSY_MESSAGES - code);
     } else if (code <= AYRE_FAULT_UNKNOWN_KEY && code >= AYRE_FAULT_NO_MEMORY) {
         say("fault %d", AYRE_FAULT_UNKNOWN_KEY + 1 - code);
@@ -148,6 +150,18 @@ static void fail(int code) {
         fail_mismatch();
     } else if (code == AYRE_GIVEN_UP) {
         say("error given_up %d", ayre_error_peer());
+    } else if (code <= AYRE_STREAM_STAGE_FAILED && code >= AYRE_STREAM_CANCELLED) {
+        say("error stream %d %d", AYRE_STREAM_STAGE_FAILED + 2 - code, ayre_error_peer());
+    } else if (code <= AYRE_ENTRY_DENIED && code >= AYRE_ENTRY_UNKNOWN) {
+        say("error entry %d %d", AYRE_ENTRY_DENIED + 1 - code, ayre_error_peer());
+    } else if (code == AYRE_NO_MEMBER) {
+        say("error outside");
+    } else if (code == AYRE_UNREACHABLE) {
+        say("error unreachable %d", ayre_error_peer());
+    } else if (code == AYRE_UNKNOWN_OUTCOME) {
+        say("error unknown %d", ayre_error_peer());
+    } else if (code == AYRE_REFUSED) {
+        say("error refused %d", ayre_error_peer());
     } else if (code == AYRE_PEER_DIED) {
         say("died %d", ayre_error_peer());
     } else if (code == AYRE_TIMED_OUT) {
@@ -179,5 +193,14 @@ void answer_number(int64_t code) {
     if (done(code)) {
         say("%lld", (long long)code);
         end_answer();
+    }
+}
+
+void answer_or_long(int64_t code) {
+    if (code == AYRE_FAULT_TOO_LONG) {
+        say("error long");
+        end_answer();
+    } else {
+        answer(code);
     }
 }

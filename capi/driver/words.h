@@ -47,5 +47,7 @@ bool done(int64_t code);
 /* Whole answers. */
 void answer(int64_t code);
 void answer_number(int64_t code);
+/* Of a call by whose limit of its own something may be too long. */
+void answer_or_long(int64_t code);
 
 #endif

@@ -385,9 +385,19 @@
 #define AYRE_BUSY_CHANNEL -9
 
 /**
+ * Busy: too many messages to a group wait for their place in the order.
+ */
+#define AYRE_BUSY_MULTICAST -10
+
+/**
+ * Busy: the stream has no room, because a later stage is slow.
+ */
+#define AYRE_BUSY_STREAM -11
+
+/**
  * The last code of those that say busy.
  */
-#define AYRE_BUSY_LAST AYRE_BUSY_CHANNEL
+#define AYRE_BUSY_LAST AYRE_BUSY_STREAM
 
 /**
  * Fault: no such key at the target. A fault is final: the call never succeeds as it is.
@@ -560,6 +570,62 @@
 #define AYRE_GIVEN_UP -97
 
 /**
+ * The port is no member of the group, or is leaving it.
+ */
+#define AYRE_NO_MEMBER -98
+
+/**
+ * A member is not connected with this port, or the door has died or is no peer.
+ */
+#define AYRE_UNREACHABLE -99
+
+/**
+ * The door has gone: the message may have been delivered, or not.
+ */
+#define AYRE_UNKNOWN_OUTCOME -100
+
+/**
+ * The stream has failed: a stage has returned another number than 0, or has panicked. With this
+ * and the next ones, `ayre_error_peer` is the port where it failed.
+ */
+#define AYRE_STREAM_STAGE_FAILED -101
+
+/**
+ * The stream has failed: there is no stage of this name.
+ */
+#define AYRE_STREAM_UNKNOWN_STAGE -102
+
+/**
+ * The stream has failed: no entry says where an item goes, or where the stream goes on.
+ */
+#define AYRE_STREAM_NOWHERE -103
+
+/**
+ * The stream has failed: the next stream is fed already.
+ */
+#define AYRE_STREAM_TAKEN -104
+
+/**
+ * The stream has failed: there is no room for it.
+ */
+#define AYRE_STREAM_FULL -105
+
+/**
+ * The stream has failed: the next port is not connected.
+ */
+#define AYRE_STREAM_UNREACHABLE -106
+
+/**
+ * The stream has failed: a port has died.
+ */
+#define AYRE_STREAM_PEER_DIED -107
+
+/**
+ * The stream has failed: its source has given it up.
+ */
+#define AYRE_STREAM_CANCELLED -108
+
+/**
  * A handle is NULL, was closed, or is of another kind.
  */
 #define AYRE_BAD_HANDLE -112
@@ -573,6 +639,27 @@
  * The library has found a fault of its own. The port may be unusable.
  */
 #define AYRE_INTERNAL -114
+
+/**
+ * A port refuses to change its directory of entries: only the port itself, or the one that has set
+ * the entry, may do this. `ayre_error_peer` names the port.
+ */
+#define AYRE_ENTRY_DENIED -117
+
+/**
+ * It refuses: there is no room for an entry.
+ */
+#define AYRE_ENTRY_FULL -118
+
+/**
+ * It refuses: the destination of the entry is fed already, or the entry is in use.
+ */
+#define AYRE_ENTRY_TAKEN -119
+
+/**
+ * It refuses: there is no such entry.
+ */
+#define AYRE_ENTRY_UNKNOWN -120
 
 /**
  * One member has to do with all others.
@@ -646,6 +733,31 @@
 #define AYRE_MEDIATED 1
 
 /**
+ * The longest item in bytes.
+ */
+#define AYRE_ITEM_MAX (1 << 20)
+
+/**
+ * A stage gets an item.
+ */
+#define AYRE_STAGE_ITEM 0
+
+/**
+ * The stream has ended: all items have come.
+ */
+#define AYRE_STAGE_CLOSED 1
+
+/**
+ * All items on this way have come: an entry was cleared or replaced.
+ */
+#define AYRE_STAGE_CUT 2
+
+/**
+ * The stream has failed: more was to come.
+ */
+#define AYRE_STAGE_FAILED 3
+
+/**
  * The lock is not held by this structure.
  */
 #define AYRE_FREE 0
@@ -686,6 +798,12 @@
 typedef struct ayre_depot ayre_depot;
 
 /**
+ * The stream that a stage runs for, by which it emits items. It is valid until the stage returns:
+ * a later use is an error.
+ */
+typedef struct ayre_flow ayre_flow;
+
+/**
  * A part of a region that its owner has shared with a peer, and can revoke.
  */
 typedef struct ayre_grant ayre_grant;
@@ -699,6 +817,11 @@ typedef struct ayre_group ayre_group;
  * One peer's access to a depot, at the depot's owner.
  */
 typedef struct ayre_inlet ayre_inlet;
+
+/**
+ * A membership of a port in a group.
+ */
+typedef struct ayre_membership ayre_membership;
 
 /**
  * One process's interface to its peers. A port is used by one thread at a time. A program with
@@ -736,6 +859,11 @@ typedef struct ayre_remote_region ayre_remote_region;
  * A collective that was started.
  */
 typedef struct ayre_request ayre_request;
+
+/**
+ * The source of a stream. `ayre_stream_finish` ends the stream.
+ */
+typedef struct ayre_stream ayre_stream;
 
 /**
  * A call that a handler runs for, by which it replies. It is valid until the handler returns: a
@@ -806,6 +934,24 @@ typedef struct ayre_dropped_call {
      */
     int is_ours;
 } ayre_dropped_call;
+
+/**
+ * The options of a channel at this end.
+ */
+typedef struct ayre_channel_options {
+    /**
+     * 0 to 7. Channels of higher priority always come first.
+     */
+    uint8_t priority;
+    /**
+     * The share among channels of the same priority, 1 to 16.
+     */
+    uint8_t weight;
+    /**
+     * Bytes of messages that may wait here for one peer. One message always fits.
+     */
+    size_t room;
+} ayre_channel_options;
 
 /**
  * A collective and its values, for `ayre_collective_do` and `ayre_collective_start`. Zero the
@@ -1233,6 +1379,60 @@ typedef struct ayre_message {
 } ayre_message;
 
 /**
+ * The bounds of a group, which are equal at all members. NULL stands for 64 and 8.
+ */
+typedef struct ayre_multicast_options {
+    /**
+     * Messages that a member may still lack, 1 or more. Further ones wait.
+     */
+    uint16_t window;
+    /**
+     * Messages of one member that have no place in the order yet, 1 or more.
+     */
+    uint16_t requests;
+} ayre_multicast_options;
+
+/**
+ * A change of a group's members. All members get it at the same place among the messages.
+ */
+typedef struct ayre_change {
+    /**
+     * 1 if this port is no member any more, or has not become one: the rest is zero then.
+     */
+    int is_ended;
+    /**
+     * The number of the view in the group, from 1.
+     */
+    uint64_t number;
+    /**
+     * The place of the view among all messages and views of the group.
+     */
+    uint64_t ticket;
+    /**
+     * All members, in the order in which they joined.
+     */
+    const ayre_peer *members;
+    /**
+     * Their number.
+     */
+    size_t members_count;
+    /**
+     * The members that were in no view before.
+     */
+    const ayre_peer *joined;
+    /**
+     * Their number.
+     */
+    size_t joined_count;
+} ayre_change;
+
+/**
+ * A function that runs at changes of a group's members, under the rules of an `ayre_handler`. The
+ * change is valid until it returns.
+ */
+typedef void (*ayre_on_change)(void *user, const struct ayre_change *change);
+
+/**
  * A part of a region of this process, as the local end of an operation. Its data is not copied on
  * its way.
  */
@@ -1354,6 +1554,99 @@ typedef struct ayre_record {
      */
     size_t len;
 } ayre_record;
+
+/**
+ * The input of a stage.
+ */
+typedef struct ayre_stage_input {
+    /**
+     * `AYRE_STAGE_ITEM`, or the end of the stream: `AYRE_STAGE_CLOSED`, `AYRE_STAGE_CUT` or
+     * `AYRE_STAGE_FAILED`. At its end a stage may still emit items; after a failure they are lost.
+     */
+    int kind;
+    /**
+     * The bytes of an item.
+     */
+    const void *item;
+    /**
+     * Their number.
+     */
+    size_t len;
+    /**
+     * The reason of a failure: `AYRE_STREAM_STAGE_FAILED` to `AYRE_STREAM_CANCELLED`.
+     */
+    int why;
+    /**
+     * The port where it failed; after a death, the port that died.
+     */
+    ayre_peer at;
+} ayre_stage_input;
+
+/**
+ * A stage, under the rules of an `ayre_handler`. The input is valid until it returns. It returns
+ * 0. Another number ends the stream with `AYRE_STREAM_STAGE_FAILED`.
+ */
+typedef int (*ayre_stage)(void *user,
+                          struct ayre_flow *flow,
+                          const struct ayre_stage_input *input);
+
+/**
+ * The name of a stream at a port: the port that feeds it there, and a number.
+ */
+typedef struct ayre_stream_name {
+    /**
+     * The port that feeds the stream.
+     */
+    ayre_peer peer;
+    /**
+     * Its number.
+     */
+    uint32_t number;
+} ayre_stream_name;
+
+/**
+ * A stage of a pipeline.
+ */
+typedef struct ayre_hop {
+    /**
+     * The port of the stage: it may be the one of the hop before, or this port.
+     */
+    ayre_peer peer;
+    /**
+     * The name under which it is registered there.
+     */
+    const char *stage;
+    /**
+     * The arguments that it gets.
+     */
+    uint64_t arguments[4];
+} ayre_hop;
+
+/**
+ * An entry of a forwarding directory: the next port of a stream, and the stage there.
+ */
+typedef struct ayre_entry {
+    /**
+     * The next port, and the number of the stream there.
+     */
+    struct ayre_stream_name to;
+    /**
+     * The name of the stage there.
+     */
+    const char *stage;
+    /**
+     * The arguments that it gets.
+     */
+    uint64_t arguments[4];
+    /**
+     * 1 if the stage is not the last one: without an entry there, the stream fails.
+     */
+    int goes_on;
+    /**
+     * 1 if the entry is removed after the first stream that has used it.
+     */
+    int is_once;
+} ayre_entry;
 
 /**
  * An operation of a batch. Its kind says which members count; zero the others.
@@ -1564,6 +1857,76 @@ int ayre_token_send(struct ayre_token *token,
                     size_t count,
                     const void *payload,
                     size_t len);
+
+/**
+ * Opens a channel at this end, for all peers: a number from 1 to 255, which both ends know. Sends
+ * nothing, and does not block. `options` replace those of an earlier call; NULL stands for
+ * priority 0, weight 1 and 1 MiB.
+ */
+int ayre_channel_open(struct ayre_port *port,
+                      uint8_t channel,
+                      const struct ayre_channel_options *options);
+
+/**
+ * Calls a handler by a channel. Blocks until the message is sent or has room in the channel's
+ * queue, and runs handlers meanwhile. The rest is as for `ayre_call`.
+ */
+int ayre_channel_call(struct ayre_port *port,
+                      uint8_t by,
+                      ayre_peer to,
+                      uint32_t handler,
+                      const uint64_t *arguments,
+                      size_t count,
+                      const void *payload,
+                      size_t len);
+
+/**
+ * Calls a handler by a channel, if the message can be sent or has room in the channel's queue:
+ * else `AYRE_BUSY_CHANNEL`. Does not block, and runs no handler. A message may have any length.
+ */
+int ayre_channel_try_call(struct ayre_port *port,
+                          uint8_t by,
+                          ayre_peer to,
+                          uint32_t handler,
+                          const uint64_t *arguments,
+                          size_t count,
+                          const void *payload,
+                          size_t len);
+
+/**
+ * Calls a handler of any peer by a channel, out of a handler. Does not block. `AYRE_BUSY_CHANNEL`
+ * if the channel's queue to that peer has no room.
+ */
+int ayre_token_send_by(struct ayre_token *token,
+                       uint8_t by,
+                       ayre_peer to,
+                       uint32_t handler,
+                       const uint64_t *arguments,
+                       size_t count,
+                       const void *payload,
+                       size_t len);
+
+/**
+ * Stops running messages of a channel. When its window is full, further ones stay at their
+ * senders. Other channels go on.
+ */
+int ayre_channel_hold(struct ayre_port *port, uint8_t by);
+
+/**
+ * Runs messages of a held channel again, first those that have come meanwhile.
+ */
+int ayre_channel_release(struct ayre_port *port, uint8_t by);
+
+/**
+ * Runs messages that have come by a channel, held or not, and those without a channel. Does not
+ * block. Returns how many handlers have run.
+ */
+int ayre_channel_poll(struct ayre_port *port, uint8_t by);
+
+/**
+ * The bytes of messages that wait here for a peer by a channel.
+ */
+int64_t ayre_channel_backlog(struct ayre_port *port, uint8_t by, ayre_peer peer);
 
 /**
  * Does a collective. Blocks until it is done at this member, and runs handlers meanwhile.
@@ -2138,6 +2501,109 @@ int ayre_recv(struct ayre_port *port,
               int64_t timeout_us);
 
 /**
+ * Founds a group, whose only member is this port, under a name of 1 to 64 bytes. Others join
+ * through any member. Does not block. `on_change` may be NULL.
+ *
+ * The port is a messenger. All processes know each other by the same numbers, as the ranks of a
+ * job do. The handle is closed by `ayre_membership_close`.
+ */
+int ayre_multicast_found(struct ayre_port *port,
+                         const char *name,
+                         const struct ayre_multicast_options *bounds,
+                         ayre_on_change on_change,
+                         void *user,
+                         struct ayre_membership **membership);
+
+/**
+ * Joins a group through one of its members, `door`. Blocks until this port is a member or is
+ * refused, and runs handlers meanwhile. `on_change` first gets the view that adds this port; all
+ * later messages of the group follow.
+ *
+ * Errors: `AYRE_REFUSED`, `AYRE_UNREACHABLE`, `AYRE_INVALID`. The rest is as for
+ * `ayre_multicast_found`.
+ */
+int ayre_multicast_join(struct ayre_port *port,
+                        const char *name,
+                        ayre_peer door,
+                        const struct ayre_multicast_options *bounds,
+                        ayre_on_change on_change,
+                        void *user,
+                        struct ayre_membership **membership);
+
+/**
+ * Calls a handler at all members, this port among them, with at most 1 MiB, arguments included.
+ * Blocks for room, and runs handlers meanwhile. All members run the messages and changes of the
+ * group in the same order.
+ */
+int ayre_multicast_send(struct ayre_port *port,
+                        const struct ayre_membership *to,
+                        uint32_t handler,
+                        const uint64_t *arguments,
+                        size_t count,
+                        const void *payload,
+                        size_t len);
+
+/**
+ * Calls a handler at all members as `ayre_multicast_send` does, if there is room: else
+ * `AYRE_BUSY_MULTICAST`. Does not block, and runs no handler.
+ */
+int ayre_multicast_try_send(struct ayre_port *port,
+                            const struct ayre_membership *to,
+                            uint32_t handler,
+                            const uint64_t *arguments,
+                            size_t count,
+                            const void *payload,
+                            size_t len);
+
+/**
+ * Calls a handler at all members of a group of which this port is none, through a member, `door`.
+ * Blocks until the message has its place in the order, and runs handlers meanwhile.
+ *
+ * `AYRE_REFUSED` without effect; `AYRE_UNREACHABLE`; `AYRE_UNKNOWN_OUTCOME` where the door has
+ * gone meanwhile.
+ */
+int ayre_multicast_send_through(struct ayre_port *port,
+                                const char *name,
+                                ayre_peer door,
+                                uint32_t handler,
+                                const uint64_t *arguments,
+                                size_t count,
+                                const void *payload,
+                                size_t len);
+
+/**
+ * Calls a handler at all members of a group of this port, out of a handler. Does not block.
+ * `AYRE_BUSY_MULTICAST` where there is no room.
+ */
+int ayre_token_multicast(struct ayre_token *token,
+                         const struct ayre_membership *to,
+                         uint32_t handler,
+                         const uint64_t *arguments,
+                         size_t count,
+                         const void *payload,
+                         size_t len);
+
+/**
+ * Leaves a group, behind all messages of this port. Blocks until no member needs this port any
+ * more, and runs handlers meanwhile. The handle stays, and names no member.
+ */
+int ayre_multicast_leave(struct ayre_port *port, const struct ayre_membership *membership);
+
+/**
+ * Lists the members of a group in the order in which they joined, as this port knows them, at most
+ * `room` of them. Returns how many there are: none if this port is no member.
+ */
+int64_t ayre_multicast_members(struct ayre_port *port,
+                               const struct ayre_membership *membership,
+                               ayre_peer *peers,
+                               size_t room);
+
+/**
+ * Closes the handle of a membership. The port stays a member. NULL is ignored.
+ */
+int ayre_membership_close(struct ayre_membership *membership);
+
+/**
  * Puts `len` bytes to the place at `offset` in a remote region. Does not block: the buffer may be
  * used again when the call returns.
  *
@@ -2498,6 +2964,107 @@ int ayre_dequeue_wait(struct ayre_port *port,
                       size_t room,
                       struct ayre_record *record,
                       int64_t timeout_us);
+
+/**
+ * Registers a stage under a name of 1 to 64 bytes. The port is a messenger. The stage runs in the
+ * calls that run handlers. `user` goes to each run, until the port closes.
+ */
+int ayre_register_stage(struct ayre_port *port,
+                        const char *name,
+                        ayre_stage run,
+                        void *user);
+
+/**
+ * Sends an item on, out of a stage, to the next stage. Does not block: items wait for room in
+ * order. `AYRE_FAULT_TOO_LONG` for more than `AYRE_ITEM_MAX` bytes.
+ */
+int ayre_flow_emit(struct ayre_flow *flow, const void *item, size_t len);
+
+/**
+ * The four arguments of the entry that leads to a stage.
+ */
+int ayre_flow_arguments(struct ayre_flow *flow, uint64_t *arguments);
+
+/**
+ * The name of the stream that a stage runs for, unique at this port while the stream exists.
+ */
+int ayre_flow_name(struct ayre_flow *flow, struct ayre_stream_name *name);
+
+/**
+ * Lays a pipeline and opens its stream. Blocks until all ports have answered, and runs handlers
+ * meanwhile.
+ *
+ * Errors: `AYRE_ENTRY_DENIED` to `AYRE_ENTRY_UNKNOWN` where a port refuses, and
+ * `AYRE_STREAM_STAGE_FAILED` to `AYRE_STREAM_CANCELLED`. `ayre_error_peer` names the port.
+ */
+int ayre_stream_lay(struct ayre_port *port,
+                    const struct ayre_hop *hops,
+                    size_t count,
+                    struct ayre_stream **stream);
+
+/**
+ * Opens a stream at its source, whose entry is in this port's directory, under this port and this
+ * number. Does not block.
+ */
+int ayre_stream_open(struct ayre_port *port,
+                     uint32_t number,
+                     struct ayre_stream **stream);
+
+/**
+ * Pushes an item of at most `AYRE_ITEM_MAX` bytes. Blocks for room, and runs handlers and stages
+ * meanwhile. Errors are those of a stream that has failed.
+ */
+int ayre_stream_push(struct ayre_port *port,
+                     struct ayre_stream *stream,
+                     const void *item,
+                     size_t len);
+
+/**
+ * Pushes an item if there is room: else `AYRE_BUSY_STREAM`. Does not block. Runs stages of this
+ * port, but no handlers.
+ */
+int ayre_stream_try_push(struct ayre_port *port, struct ayre_stream *stream, const void *item, size_t len);
+
+/**
+ * Ends a stream behind its last item. Blocks until all its stages have run with the end, and runs
+ * handlers and stages meanwhile. The handle is closed, also after an error, which says that not
+ * all items have reached the last stage.
+ */
+int ayre_stream_finish(struct ayre_port *port,
+                       struct ayre_stream *stream);
+
+/**
+ * Cancels a stream: all its stages get the end with `AYRE_STREAM_CANCELLED`. Does not block. The
+ * handle is closed.
+ */
+int ayre_stream_cancel(struct ayre_port *port,
+                       struct ayre_stream *stream);
+
+/**
+ * Closes the handle of a stream whose port was closed. A stream does not end by it. NULL is
+ * ignored.
+ */
+int ayre_stream_close(struct ayre_stream *stream);
+
+/**
+ * Sets or replaces an entry of the directory of the port `at`, under the name of a stream there.
+ * Blocks for the answer, and runs handlers and stages meanwhile. Items that were sent before go
+ * the old way. Errors are those of `ayre_stream_lay`.
+ */
+int ayre_set_entry(struct ayre_port *port,
+                   ayre_peer at,
+                   struct ayre_stream_name name,
+                   const struct ayre_entry *entry);
+
+/**
+ * Clears an entry of the directory of the port `at`. The rest is as for `ayre_set_entry`.
+ */
+int ayre_clear_entry(struct ayre_port *port, ayre_peer at, struct ayre_stream_name name);
+
+/**
+ * Sets whether peers may set and clear entries here: 1, as at first, or 0.
+ */
+int ayre_let_peers_set_entries(struct ayre_port *port, int may);
 
 /**
  * Posts several operations on one peer, in their order: all, or none where there is no room for

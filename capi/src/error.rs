@@ -1,6 +1,8 @@
 //! Error codes, and the text of the last error of each thread.
 use ayre::collective::{CallMismatch, GroupError};
 use ayre::memory::Ticket;
+use ayre::multicast::MulticastError;
+use ayre::stream::{EntryAnswer, FailureReason, PushError, StreamError, StreamFailure};
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, SetupError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,8 +32,12 @@ pub const AYRE_BUSY_DEPOT: c_int = -7;
 pub const AYRE_BUSY_OVERFLOW: c_int = -8;
 /// Busy: messages that wait for the peer fill the channel's limit.
 pub const AYRE_BUSY_CHANNEL: c_int = -9;
+/// Busy: too many messages to a group wait for their place in the order.
+pub const AYRE_BUSY_MULTICAST: c_int = -10;
+/// Busy: the stream has no room, because a later stage is slow.
+pub const AYRE_BUSY_STREAM: c_int = -11;
 /// The last code of those that say busy.
-pub const AYRE_BUSY_LAST: c_int = AYRE_BUSY_CHANNEL;
+pub const AYRE_BUSY_LAST: c_int = AYRE_BUSY_STREAM;
 
 /// Fault: no such key at the target. A fault is final: the call never succeeds as it is.
 pub const AYRE_FAULT_UNKNOWN_KEY: c_int = -33;
@@ -105,12 +111,47 @@ pub const AYRE_MISMATCH: c_int = -96;
 /// Another member has given the group up. Its own error says why.
 pub const AYRE_GIVEN_UP: c_int = -97;
 
+/// The port is no member of the group, or is leaving it.
+pub const AYRE_NO_MEMBER: c_int = -98;
+/// A member is not connected with this port, or the door has died or is no peer.
+pub const AYRE_UNREACHABLE: c_int = -99;
+/// The door has gone: the message may have been delivered, or not.
+pub const AYRE_UNKNOWN_OUTCOME: c_int = -100;
+
+/// The stream has failed: a stage has returned another number than 0, or has panicked. With this
+/// and the next ones, `ayre_error_peer` is the port where it failed.
+pub const AYRE_STREAM_STAGE_FAILED: c_int = -101;
+/// The stream has failed: there is no stage of this name.
+pub const AYRE_STREAM_UNKNOWN_STAGE: c_int = -102;
+/// The stream has failed: no entry says where an item goes, or where the stream goes on.
+pub const AYRE_STREAM_NOWHERE: c_int = -103;
+/// The stream has failed: the next stream is fed already.
+pub const AYRE_STREAM_TAKEN: c_int = -104;
+/// The stream has failed: there is no room for it.
+pub const AYRE_STREAM_FULL: c_int = -105;
+/// The stream has failed: the next port is not connected.
+pub const AYRE_STREAM_UNREACHABLE: c_int = -106;
+/// The stream has failed: a port has died.
+pub const AYRE_STREAM_PEER_DIED: c_int = -107;
+/// The stream has failed: its source has given it up.
+pub const AYRE_STREAM_CANCELLED: c_int = -108;
+
 /// A handle is NULL, was closed, or is of another kind.
 pub const AYRE_BAD_HANDLE: c_int = -112;
 /// A handle is in use: by another thread, or by the call that has called this function.
 pub const AYRE_HANDLE_IN_USE: c_int = -113;
 /// The library has found a fault of its own. The port may be unusable.
 pub const AYRE_INTERNAL: c_int = -114;
+
+/// A port refuses to change its directory of entries: only the port itself, or the one that has set
+/// the entry, may do this. `ayre_error_peer` names the port.
+pub const AYRE_ENTRY_DENIED: c_int = -117;
+/// It refuses: there is no room for an entry.
+pub const AYRE_ENTRY_FULL: c_int = -118;
+/// It refuses: the destination of the entry is fed already, or the entry is in use.
+pub const AYRE_ENTRY_TAKEN: c_int = -119;
+/// It refuses: there is no such entry.
+pub const AYRE_ENTRY_UNKNOWN: c_int = -120;
 
 /// The end of a call that did not do what was asked.
 #[derive(Debug)]
@@ -119,6 +160,10 @@ pub(crate) enum Failure {
     Receive(ReceiveError),
     Setup(SetupError),
     Group(Box<GroupError>),
+    Multicast(MulticastError),
+    Stream(StreamError),
+    /// A stream has no room.
+    StreamBusy,
     /// A handle of this kind was expected.
     Handle(&'static str),
     InUse(&'static str),
@@ -159,6 +204,27 @@ impl From<GroupError> for Failure {
     }
 }
 
+impl From<MulticastError> for Failure {
+    fn from(error: MulticastError) -> Self {
+        Self::Multicast(error)
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        Self::Stream(error)
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Busy => Self::StreamBusy,
+            PushError::Ended(error) => error.into(),
+        }
+    }
+}
+
 impl From<SetupError> for Failure {
     fn from(error: SetupError) -> Self {
         match error {
@@ -188,7 +254,7 @@ pub(crate) fn fault_of(code: c_int) -> Option<Fault> {
     FAULTS.map(Fault::from_code).find(|why| fault(*why) == code)
 }
 
-const _: () = assert!(Busy::ChannelFull as c_int == AYRE_BUSY_MESSAGES - AYRE_BUSY_LAST);
+const _: () = assert!(Busy::ChannelFull as c_int == AYRE_BUSY_MESSAGES - AYRE_BUSY_CHANNEL);
 
 impl Failure {
     fn code(&self) -> c_int {
@@ -200,6 +266,9 @@ impl Failure {
             Self::Receive(ReceiveError::TimedOut) => AYRE_TIMED_OUT,
             Self::Setup(error) => setup(error),
             Self::Group(error) => group(error),
+            Self::Multicast(error) => multicast(error),
+            Self::Stream(error) => stream(error),
+            Self::StreamBusy => AYRE_BUSY_STREAM,
             Self::Handle(_) => AYRE_BAD_HANDLE,
             Self::InUse(_) => AYRE_HANDLE_IN_USE,
             Self::Argument(_) => AYRE_INVALID,
@@ -213,6 +282,9 @@ impl Failure {
             Self::Receive(error) => error.to_string(),
             Self::Setup(error) => error.to_string(),
             Self::Group(error) => error.to_string(),
+            Self::Multicast(error) => error.to_string(),
+            Self::Stream(error) => error.to_string(),
+            Self::StreamBusy => PushError::Busy.to_string(),
             Self::Handle(name) => {
                 format!("no {name}: the handle is NULL, was closed, or is of another kind")
             }
@@ -234,6 +306,13 @@ impl Failure {
                 | GroupError::Mismatch { peer, .. } => Some(peer),
                 GroupError::Invalid(_) => None,
             },
+            Self::Multicast(
+                MulticastError::Refused(peer)
+                | MulticastError::Unreachable(peer)
+                | MulticastError::Unknown(peer),
+            ) => Some(*peer),
+            Self::Stream(StreamError::Failed(StreamFailure { at: peer, .. }))
+            | Self::Stream(StreamError::Refused(peer, _)) => Some(*peer),
             _ => None,
         }
     }
@@ -277,6 +356,38 @@ fn group(error: &GroupError) -> c_int {
         GroupError::Invalid(_) => AYRE_INVALID,
     }
 }
+
+fn multicast(error: &MulticastError) -> c_int {
+    match error {
+        MulticastError::Busy => AYRE_BUSY_MULTICAST,
+        MulticastError::NoMember => AYRE_NO_MEMBER,
+        MulticastError::Refused(_) => AYRE_REFUSED,
+        MulticastError::Unreachable(_) => AYRE_UNREACHABLE,
+        MulticastError::Unknown(_) => AYRE_UNKNOWN_OUTCOME,
+        MulticastError::TooLong => fault(Fault::TooLong),
+        // What a later version adds, too.
+        _ => AYRE_INVALID,
+    }
+}
+
+fn stream(error: &StreamError) -> c_int {
+    match error {
+        StreamError::Failed(failure) => stream_failure(failure.why),
+        StreamError::Refused(_, answer) => AYRE_ENTRY_DENIED + 1 - *answer as c_int,
+        StreamError::TooLong => fault(Fault::TooLong),
+    }
+}
+
+/// The code of a reason why a stream has failed.
+pub(crate) fn stream_failure(why: FailureReason) -> c_int {
+    AYRE_STREAM_STAGE_FAILED + FailureReason::Panicked as c_int - why as c_int
+}
+
+const _: () = assert!(
+    AYRE_STREAM_STAGE_FAILED - AYRE_STREAM_CANCELLED
+        == FailureReason::Cancelled as c_int - FailureReason::Panicked as c_int
+);
+const _: () = assert!(AYRE_ENTRY_DENIED - AYRE_ENTRY_UNKNOWN == EntryAnswer::Unknown as c_int - 1);
 
 /// The last error of a thread. Its text is made when somebody asks for it: a program that is told
 /// that there is no room tries again at once.
@@ -466,6 +577,23 @@ fn text(code: c_int) -> &'static CStr {
         AYRE_NO_PEER => c"there is no peer of this number",
         AYRE_MISMATCH => c"members of the group call different collectives",
         AYRE_GIVEN_UP => c"another member has given the group up",
+        AYRE_NO_MEMBER => c"the port is no member of the group, or is leaving it",
+        AYRE_UNREACHABLE => c"a member is not connected, or the door has died or is no peer",
+        AYRE_UNKNOWN_OUTCOME => c"the door has gone: the message was delivered, or not",
+        AYRE_BUSY_MULTICAST => c"too many messages to the group wait for their place in the order",
+        AYRE_BUSY_STREAM => c"the stream has no room, because a later stage is slow",
+        AYRE_STREAM_STAGE_FAILED => c"the stream has failed: a stage has failed",
+        AYRE_STREAM_UNKNOWN_STAGE => c"the stream has failed: there is no stage of this name",
+        AYRE_STREAM_NOWHERE => c"the stream has failed: no entry says where it goes on",
+        AYRE_STREAM_TAKEN => c"the stream has failed: the next stream is fed already",
+        AYRE_STREAM_FULL => c"the stream has failed: there is no room for it",
+        AYRE_STREAM_UNREACHABLE => c"the stream has failed: the next port is not connected",
+        AYRE_STREAM_PEER_DIED => c"the stream has failed: a port has died",
+        AYRE_STREAM_CANCELLED => c"the stream has failed: its source has given it up",
+        AYRE_ENTRY_DENIED => c"the port lets this port change no such entry",
+        AYRE_ENTRY_FULL => c"the port has no room for an entry",
+        AYRE_ENTRY_TAKEN => c"the entry's destination is fed already, or the entry is in use",
+        AYRE_ENTRY_UNKNOWN => c"the port has no such entry",
         AYRE_BAD_HANDLE => c"a handle is NULL, was closed, or is of another kind",
         AYRE_HANDLE_IN_USE => c"a handle is in use by another call",
         AYRE_INTERNAL => c"the library has found a fault of its own: please report it",

@@ -32,6 +32,11 @@ impl<T> Made<T> {
         }
     }
 
+    /// The thing, in a handler that the messenger runs.
+    pub(crate) fn thing(&self) -> &T {
+        &self.thing
+    }
+
     pub(crate) fn into_thing(self) -> T {
         self.thing
     }

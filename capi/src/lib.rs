@@ -18,6 +18,7 @@
 pub mod access;
 pub mod active;
 pub mod border;
+pub mod channel;
 pub mod collective;
 pub mod deposit;
 pub mod error;
@@ -25,8 +26,10 @@ pub mod group;
 pub mod interface;
 pub mod memory;
 pub mod message;
+pub mod multicast;
 pub mod operation;
 pub mod place;
 pub mod port;
 pub mod queue;
+pub mod stream;
 pub mod together;

@@ -10,6 +10,7 @@
 //! became free, and only while there are more than a few.
 use crate::error::{Failure, Outcome};
 use ayre::active::Call;
+use ayre::stream::Flow;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -240,6 +241,11 @@ pub(crate) unsafe trait Lent {
 // SAFETY: it is the type itself.
 unsafe impl Lent for Call<'_> {
     type Forever = Call<'static>;
+}
+
+// SAFETY: it is the type itself.
+unsafe impl Lent for Flow<'_> {
+    type Forever = Flow<'static>;
 }
 
 /// A value that belongs to the caller of a callback.

@@ -12,10 +12,10 @@ pub(crate) static DRIVER: LazyLock<String> = LazyLock::new(|| {
 suite! {
     /// Two ports, whose initiator performs operations itself.
     direct: ayre_conformance::driver::Driven::direct(&crate::conformance::DRIVER);
-    posted, waited, depots, ports, shared_depots
+    posted, waited, depots, ports, shared_depots, polled, messengers
 }
 suite! {
     /// Two ports, whose target performs operations in its own calls.
     mediated: ayre_conformance::driver::Driven::mediated(&crate::conformance::DRIVER);
-    posted, depots, ports, shared_depots, mediated, inline
+    posted, depots, ports, shared_depots, messengers, mediated, inline
 }

@@ -393,6 +393,151 @@ static void groups(struct all *all, struct all *other) {
     FAILS(ayre_group_close(foreign), AYRE_OK);
 }
 
+static int ignore(void *user, ayre_token *token, const uint64_t *arguments, size_t count,
+                  const void *payload, size_t len) {
+    (void)user, (void)token, (void)arguments, (void)count, (void)payload, (void)len;
+    return 0;
+}
+
+static void channels(ayre_port *port, ayre_peer own) {
+    ayre_channel_options odd = {9, 1, 1000};
+    int64_t id = ayre_register_handler(port, "ignore", 0, ignore, NULL);
+    EXPECT(id >= 0);
+    FAILS(ayre_channel_open(NULL, 1, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_channel_open(port, 0, NULL), AYRE_INVALID);
+    FAILS(ayre_channel_open(port, 1, &odd), AYRE_INVALID);
+    odd.priority = 0;
+    odd.weight = 0;
+    FAILS(ayre_channel_open(port, 1, &odd), AYRE_INVALID);
+    FAILS(ayre_channel_open(port, 1, NULL), AYRE_OK);
+    FAILS(ayre_channel_call(NULL, 1, own, (uint32_t)id, NULL, 0, NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_channel_call(port, 0, own, (uint32_t)id, NULL, 0, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_channel_call(port, 1, own, 3, NULL, 0, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_channel_call(port, 1, own, (uint32_t)id, NULL, 1, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_channel_try_call(port, 1, 77, (uint32_t)id, NULL, 0, NULL, 0),
+          AYRE_FAULT_PEER_DEAD);
+    FAILS(ayre_token_send_by(NULL, 1, own, (uint32_t)id, NULL, 0, NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_channel_hold(port, 0), AYRE_INVALID);
+    FAILS(ayre_channel_release(NULL, 1), AYRE_BAD_HANDLE);
+    FAILS(ayre_channel_poll(port, 0), AYRE_INVALID);
+    FAILS(ayre_channel_backlog(port, 1, 77), 0);
+    FAILS(ayre_channel_call(port, 1, own, (uint32_t)id, NULL, 0, NULL, 0), AYRE_OK);
+    FAILS(ayre_wait(port, -1), 1);
+}
+
+/* The last input of a stage, and what it had it from. */
+struct seen_items {
+    ayre_flow *flow;
+    int items;
+    int end;
+    int answer;
+};
+
+static int stage(void *user, ayre_flow *flow, const ayre_stage_input *input) {
+    struct seen_items *seen = user;
+    uint64_t arguments[4];
+    ayre_stream_name name;
+    seen->flow = flow;
+    FAILS(ayre_flow_arguments(flow, NULL), AYRE_INVALID);
+    FAILS(ayre_flow_arguments(flow, arguments), AYRE_OK);
+    FAILS(ayre_flow_name(flow, NULL), AYRE_INVALID);
+    FAILS(ayre_flow_name(flow, &name), AYRE_OK);
+    FAILS(ayre_flow_emit(flow, NULL, 1), AYRE_INVALID);
+    FAILS(ayre_flow_emit(flow, arguments, SIZE_MAX), AYRE_INVALID);
+    EXPECT(arguments[3] == 7);
+    seen->items += input->kind == AYRE_STAGE_ITEM;
+    seen->end = input->kind == AYRE_STAGE_ITEM ? seen->end : input->kind;
+    return input->kind == AYRE_STAGE_ITEM ? seen->answer : 0;
+}
+
+static void streams(ayre_port *port, ayre_peer own, ayre_port *other) {
+    struct seen_items seen = {NULL, 0, 0, 0};
+    ayre_hop hop = {own, "stage", {0, 0, 0, 7}};
+    ayre_entry entry = {{own, 5}, NULL, {0}, 0, 0};
+    ayre_stream *stream = NULL;
+    FAILS(ayre_register_stage(port, "stage", NULL, NULL), AYRE_INVALID);
+    FAILS(ayre_register_stage(port, NULL, stage, &seen), AYRE_INVALID);
+    FAILS(ayre_register_stage(port, "stage", stage, &seen), AYRE_OK);
+    FAILS(ayre_register_stage(port, "stage", stage, &seen), AYRE_INVALID);
+    FAILS(ayre_stream_lay(NULL, &hop, 1, &stream), AYRE_BAD_HANDLE);
+    FAILS(ayre_stream_lay(port, NULL, 1, &stream), AYRE_INVALID);
+    FAILS(ayre_stream_lay(port, &hop, 1, NULL), AYRE_INVALID);
+    FAILS(ayre_stream_open(port, 99, &stream), AYRE_STREAM_NOWHERE);
+    EXPECT(ayre_error_peer() == own && stream == NULL);
+    FAILS(ayre_set_entry(port, own, (ayre_stream_name){own, 1}, NULL), AYRE_INVALID);
+    FAILS(ayre_set_entry(port, own, (ayre_stream_name){own, 1}, &entry), AYRE_INVALID);
+    FAILS(ayre_clear_entry(port, own, (ayre_stream_name){own, 1}), AYRE_ENTRY_UNKNOWN);
+    FAILS(ayre_stream_push(port, NULL, "item", 4), AYRE_BAD_HANDLE);
+    FAILS(ayre_flow_emit(NULL, "item", 4), AYRE_BAD_HANDLE);
+    FAILS(ayre_stream_lay(port, &hop, 1, &stream), AYRE_OK);
+    FAILS(ayre_stream_push(other, stream, "item", 4), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_stream_finish(other, stream), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_stream_push(port, stream, NULL, 4), AYRE_INVALID);
+    FAILS(ayre_stream_push(port, stream, "item", 4), AYRE_OK);
+    FAILS(ayre_stream_finish(port, stream), AYRE_OK);
+    EXPECT(seen.items == 1 && seen.end == AYRE_STAGE_CLOSED);
+    FAILS(ayre_flow_emit(seen.flow, "item", 4), AYRE_BAD_HANDLE);
+    FAILS(ayre_stream_finish(port, stream), AYRE_BAD_HANDLE);
+    FAILS(ayre_stream_cancel(port, stream), AYRE_BAD_HANDLE);
+    FAILS(ayre_stream_lay(port, &hop, 1, &stream), AYRE_OK);
+    seen.answer = 1;
+    EXPECT(ayre_stream_push(port, stream, "item", 4) <= 0);
+    FAILS(ayre_stream_finish(port, stream), AYRE_STREAM_STAGE_FAILED);
+    FAILS(ayre_stream_lay(port, &hop, 1, &stream), AYRE_OK);
+    FAILS(ayre_stream_close(stream), AYRE_OK);
+    FAILS(ayre_stream_close(NULL), AYRE_OK);
+}
+
+static void on_change(void *user, const ayre_change *change) {
+    int *views = user;
+    *views += !change->is_ended && change->members_count == 1 && change->joined_count == 1;
+}
+
+static void multicast(ayre_port *port, ayre_peer own, ayre_port *other) {
+    int views = 0;
+    ayre_multicast_options none = {0, 8};
+    ayre_membership *group = NULL;
+    uint32_t id = (uint32_t)ayre_handler_id("ignore");
+    FAILS(ayre_multicast_found(NULL, "group", NULL, on_change, &views, &group), AYRE_BAD_HANDLE);
+    FAILS(ayre_multicast_found(port, NULL, NULL, on_change, &views, &group), AYRE_INVALID);
+    FAILS(ayre_multicast_found(port, "group", NULL, on_change, &views, NULL), AYRE_INVALID);
+    FAILS(ayre_multicast_found(port, "group", &none, on_change, &views, &group), AYRE_INVALID);
+    FAILS(ayre_multicast_join(port, "group", 77, NULL, on_change, &views, &group),
+          AYRE_UNREACHABLE);
+    EXPECT(ayre_error_peer() == 77 && group == NULL);
+    FAILS(ayre_multicast_send(port, NULL, id, NULL, 0, NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_multicast_send_through(port, NULL, 1, id, NULL, 0, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_multicast_send_through(port, "group", own, id, NULL, 0, NULL, 0),
+          AYRE_UNREACHABLE);
+    FAILS(ayre_token_multicast(NULL, group, id, NULL, 0, NULL, 0), AYRE_BAD_HANDLE);
+    FAILS(ayre_multicast_found(port, "group", NULL, on_change, &views, &group), AYRE_OK);
+    FAILS(ayre_multicast_send(other, group, id, NULL, 0, NULL, 0), AYRE_FAULT_FOREIGN_HANDLE);
+    FAILS(ayre_multicast_send(port, group, 3, NULL, 0, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_multicast_send(port, group, id, NULL, 2, NULL, 0), AYRE_INVALID);
+    FAILS(ayre_multicast_send(port, group, id, NULL, 0, "x", 1), AYRE_OK);
+    FAILS(ayre_multicast_try_send(port, group, id, NULL, 0, "x", 1), AYRE_OK);
+    FAILS(ayre_multicast_members(port, group, NULL, 0), 1);
+    FAILS(ayre_multicast_members(port, group, NULL, 1), AYRE_INVALID);
+    FAILS(ayre_multicast_leave(port, group), AYRE_OK);
+    FAILS(ayre_multicast_leave(port, group), AYRE_NO_MEMBER);
+    FAILS(ayre_multicast_send(port, group, id, NULL, 0, "x", 1), AYRE_NO_MEMBER);
+    FAILS(ayre_multicast_members(port, group, NULL, 0), 0);
+    FAILS(ayre_membership_close(group), AYRE_OK);
+    FAILS(ayre_multicast_leave(port, group), AYRE_BAD_HANDLE);
+    EXPECT(views <= 1);
+}
+
+/* What is built on messengers, over a port that is one and over another one. */
+static void views(struct all *all, struct all *other) {
+    FAILS(ayre_messenger_start(all->port, NULL), AYRE_OK);
+    FAILS(ayre_messenger_start(other->port, NULL), AYRE_OK);
+    channels(all->port, all->own);
+    streams(all->port, all->own, other->port);
+    multicast(all->port, all->own, other->port);
+    FAILS(ayre_messenger_stop(all->port), AYRE_OK);
+    FAILS(ayre_messenger_stop(other->port), AYRE_OK);
+}
+
 int main(int count, char **arguments) {
     struct all all = open_all();
     struct all other = open_all();
@@ -405,6 +550,7 @@ int main(int count, char **arguments) {
     no_messenger(&all);
     calls(&all);
     groups(&all, &other);
+    views(&all, &other);
     many_regions(&all, count > 1 ? atoi(arguments[1]) : 1000);
     close_all(&other);
     close_all(&all);

@@ -383,6 +383,7 @@ impl Outgoing {
 
     /// Makes the next poll look for work, before the program sleeps.
     pub(crate) fn stir(&mut self) {
+        self.port.rouse();
         (self.owes, self.is_restless, self.has_more) = (true, true, true);
     }
 

@@ -412,7 +412,7 @@ impl<S> Messenger<S> {
         if self.groups().has_come {
             return;
         }
-        match self.rest(state, None) {
+        match self.sleep(state, None) {
             Err(ReceiveError::PeerDied(peer)) => self.deaths.push_back(peer),
             _ => self.advance_started(),
         }

@@ -240,6 +240,7 @@ impl Port {
         };
         carried.status = status;
         note.into_iter().for_each(|note| self.notes.raise(note));
+        self.rouse();
         Ok((ticket, carried))
     }
 

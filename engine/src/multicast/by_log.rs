@@ -99,7 +99,7 @@ impl Outgoing {
             return Err(Refusal::Busy);
         }
         if is_sent {
-            log.readers().for_each(|(reader, _)| port.wake(port_of(reader)));
+            log.readers().for_each(|(reader, _)| port.kick(port_of(reader)));
         }
         Ok(is_sent)
     }

@@ -106,7 +106,7 @@ impl Effects<Kept> for MemberEffects<'_> {
         };
         for (reader, reads) in log.readers() {
             match reads {
-                true => self.out.port.wake(port_of(reader)),
+                true => self.out.port.kick(port_of(reader)),
                 false => self.out.say((self.me, reader), &bytes, Some(&content)),
             }
         }

@@ -14,6 +14,7 @@ use crate::link::progress_thread::{Kept, ProgressThread, Serviced};
 use crate::link::report::Owner;
 use crate::link::stats_socket::StatsSocket;
 use crate::log::tell;
+use crate::net::alarm::Alarm;
 use crate::net::clock::{Clock, Deadline};
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
@@ -90,6 +91,8 @@ impl Port {
         if self.remote.is_open() {
             return Err(SetupError::invalid("the port is open to other hosts already"));
         }
+        let alarm = Alarm::new()?;
+        self.sleep.watch_net(alarm.as_fd())?;
         for net in wire.nets() {
             self.engine.sleep().watch_net(net)?;
             if !self.engine.is_running() {
@@ -98,7 +101,7 @@ impl Port {
         }
         let progress_thread = self.progress_thread(wire.clock(), silence / KEEPS_PER_SILENCE)?;
         self.clock = wire.clock().clone();
-        self.remote.open(wire, progress_thread);
+        self.remote.open(wire, progress_thread, alarm);
         self.mediated += 1;
         Ok(())
     }
@@ -306,6 +309,7 @@ impl Port {
     /// The next poll looks at this peer first.
     fn look_at(&mut self, peer: PeerId) {
         self.remote.note_arrival();
+        self.rouse();
         self.turns.expect_anything(peer);
     }
 

@@ -6,7 +6,6 @@ use crate::link::callee::Callee;
 use crate::link::links::Arrived;
 use crate::link::opening::{Destination, Unopened};
 use crate::link::options::NetOptions;
-use crate::net::alarm::Alarm;
 use crate::net::clock::Deadline;
 use crate::port::Port;
 use std::net::SocketAddr;
@@ -22,11 +21,7 @@ impl Port {
         own: Callee,
     ) -> Result<Vec<SocketAddr>, SetupError> {
         let options = options.protected(own.protection.clone());
-        let at = self.open_wire(&options, Some(own))?;
-        let alarm = Alarm::new()?;
-        self.sleep.watch_net(alarm.as_fd())?;
-        self.remote.wake_by_alarm(alarm);
-        Ok(at)
+        self.open_wire(&options, Some(own))
     }
 
     /// Has the port's descriptor wake its sleeper when links have work to do, or stops that.

@@ -251,7 +251,7 @@ impl Port {
 
     /// Wakes a sleeping peer, after something was published outside of lanes.
     #[inline(always)]
-    pub(crate) fn wake(&self, peer: PeerId) {
+    pub(crate) fn kick(&self, peer: PeerId) {
         if let Ok(connection) = self.connection(peer) {
             connection.link.kick(Sleeper::Port);
         }

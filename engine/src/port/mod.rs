@@ -34,6 +34,7 @@ mod raw;
 mod remote;
 #[cfg(feature = "net")]
 mod report;
+mod rest;
 pub(crate) mod setup;
 pub(crate) mod turns;
 pub(crate) mod wait;
@@ -95,6 +96,8 @@ pub struct Port {
     /// The number of mediated connections that this thread serves; the wire counts as one.
     mediated: usize,
     polls: u32,
+    /// The program sleeps in an event loop, or is about to.
+    is_resting: bool,
     /// Yields that are still left out, because another thread computes on this processor.
     yields_in_vain: u32,
     /// The connection whose answers a blocking call takes in itself.
@@ -147,6 +150,7 @@ impl Port {
             accept_queue: AcceptQueue::default(),
             mediated: 0,
             polls: 0,
+            is_resting: false,
             yields_in_vain: 0,
             awaited: None,
             awaited_ends: None,
@@ -238,6 +242,7 @@ impl Port {
         // Endpoints have no other way to learn that a peer has left.
         if !has_left || self.is_alone() || self.config.name.is_some() {
             self.peers.report_death(peer);
+            self.rouse();
         }
     }
 

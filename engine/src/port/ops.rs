@@ -396,6 +396,7 @@ impl Port {
             }
         }
         self.notes.complete(peer, report, status, value);
+        self.rouse();
     }
 }
 

@@ -143,6 +143,9 @@ impl Port {
         let is_put_off = self.awaited_ends.is_some();
         debug_assert!(self.awaited.is_some() || !is_put_off, "only what a call awaits ends later");
         let happened = self.sleep.look();
+        if happened.any {
+            self.rouse();
+        }
         if self.sleep.is_lost() {
             return self.end_all(Fault::PeerDead);
         }

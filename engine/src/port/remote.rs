@@ -19,7 +19,7 @@ pub(crate) struct Remote {
     wire: SharedWire,
     /// Serves the wire while the program does not.
     progress_thread: Option<ProgressThread>,
-    /// Wakes an endpoint that sleeps.
+    /// Wakes a program that sleeps in an event loop.
     alarm: Option<Alarm>,
     /// Whether any connection has mail on its control channel.
     any_mail: Arc<AtomicBool>,
@@ -58,9 +58,10 @@ impl Remote {
     }
 
     /// Opens the port to other hosts.
-    pub(super) fn open(&mut self, wire: Wire, progress_thread: ProgressThread) {
+    pub(super) fn open(&mut self, wire: Wire, progress_thread: ProgressThread, alarm: Alarm) {
         debug_assert!(self.progress_thread.is_none(), "it opens once");
         self.progress_thread = Some(progress_thread);
+        self.alarm = Some(alarm);
         let set = self.wire.set(wire.into());
         debug_assert!(set.is_ok(), "there was none");
     }
@@ -73,12 +74,6 @@ impl Remote {
         if let Some(progress_thread) = self.progress_thread.take() {
             progress_thread.stop();
         }
-    }
-
-    pub(super) fn wake_by_alarm(&mut self, alarm: Alarm) {
-        debug_assert!(self.alarm.is_none(), "one wakes a port");
-        debug_assert!(self.is_open(), "a wire has something to do by the clock");
-        self.alarm = Some(alarm);
     }
 
     /// Sets the time of the alarm. False where there is no alarm.

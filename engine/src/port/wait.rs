@@ -80,6 +80,8 @@ pub(crate) struct WaitOutcome {
     pub(crate) rung: bool,
     /// There is something for [`Port::service_control`].
     pub(crate) mail: bool,
+    /// Any event was taken.
+    pub(crate) any: bool,
 }
 
 impl Sleep {
@@ -231,8 +233,8 @@ impl Sleep {
         let mut all = WaitOutcome::default();
         for _ in 0..looks {
             let happened = self.happened(&mut events);
-            let WaitOutcome { rung, mail } = self.take(happened, |_, _, _| {});
-            all = WaitOutcome { rung: all.rung | rung, mail: all.mail | mail };
+            let WaitOutcome { rung, mail, any } = self.take(happened, |_, _, _| {});
+            all = WaitOutcome { rung: all.rung | rung, mail: all.mail | mail, any: all.any | any };
             if mail || happened.len() < EVENTS {
                 break;
             }
@@ -278,7 +280,7 @@ impl Sleep {
         events: &[Event],
         mut then: impl FnMut(&mut Watched, u64, Heard),
     ) -> WaitOutcome {
-        let mut all = WaitOutcome::default();
+        let mut all = WaitOutcome { any: !events.is_empty(), ..WaitOutcome::default() };
         for event in events {
             match event.data.u64() {
                 CONTROL => all.mail = true,
@@ -382,10 +384,11 @@ impl Port {
     // spec: WAIT-3, WAIT-5
     fn nap(&mut self) {
         let until = self.clock.within(NAP);
-        self.sleep_unless(Some(until), &mut |port: &mut Self| {
+        let mut has_message = |port: &mut Self| {
             let mut connections = port.peers.iter();
             connections.any(|connection| connection.messages_in.peek().is_some()).then_some(())
-        });
+        };
+        self.sleep_in_rest(|port| port.sleep_unless(Some(until), &mut has_message));
     }
 
     /// Waits for a moment while a peer works: polls, then yields or sleeps.
@@ -423,23 +426,25 @@ impl Port {
         mut look: impl FnMut(&Self, Option<Instant>) -> Result<Option<T>, SetupError>,
     ) -> Result<T, SetupError> {
         let _waiting = self.clock.wait(Some(deadline));
-        loop {
-            self.service_control();
-            self.announce_sleep(true);
-            fence::heavy();
-            let until = match self.progress_all() {
-                true => clock::at_once(),
-                false => self.wake_by(Some(deadline)),
-            };
-            let found = look(self, until);
-            self.announce_sleep(false);
-            if let Some(found) = found.transpose() {
-                return found;
+        self.sleep_in_rest(|port| {
+            loop {
+                port.service_control();
+                port.announce_sleep(true);
+                fence::heavy();
+                let until = match port.progress_all() {
+                    true => clock::at_once(),
+                    false => port.wake_by(Some(deadline)),
+                };
+                let found = look(port, until);
+                port.announce_sleep(false);
+                if let Some(found) = found.transpose() {
+                    return found;
+                }
+                if port.clock.is_over(deadline) {
+                    return Err(SetupError::timed_out(A_PEER));
+                }
             }
-            if self.clock.is_over(deadline) {
-                return Err(SetupError::timed_out(A_PEER));
-            }
-        }
+        })
     }
 
     /// Waits until a descriptor is readable, at most until `deadline`; serves peers meanwhile.
@@ -463,18 +468,20 @@ impl Port {
         deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
-        loop {
-            self.service_control();
-            if let Some(value) = attempt(self) {
-                return Some(value);
+        self.sleep_in_rest(|port| {
+            loop {
+                port.service_control();
+                if let Some(value) = attempt(port) {
+                    return Some(value);
+                }
+                if deadline.is_some_and(|at| port.clock.is_over(at)) {
+                    return None;
+                }
+                if let Some(value) = port.sleep_unless(deadline, &mut attempt) {
+                    return Some(value);
+                }
             }
-            if deadline.is_some_and(|at| self.clock.is_over(at)) {
-                return None;
-            }
-            if let Some(value) = self.sleep_unless(deadline, &mut attempt) {
-                return Some(value);
-            }
-        }
+        })
     }
 
     /// Waits for this time, and serves peers meanwhile.

@@ -1,9 +1,11 @@
 //! Barriers of a job.
 use crate::error::Fault;
 use crate::mem::layout::Control;
+use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::units::PeerId;
+use std::time::Duration;
 
 /// In a barrier word: a rank has gone, so no barrier of this job can complete any more.
 const BROKEN: u64 = u64::MAX;
@@ -19,19 +21,35 @@ impl Port {
     /// [`Fault::PeerDead`] where a rank has left or died.
     // spec: BAR-1, BAR-2, BAR-3, BAR-4
     pub fn barrier(&mut self) -> Result<(), Fault> {
+        let has_met = self.barrier_within(None)?;
+        debug_assert!(has_met, "a barrier without a timeout lasts until all have come");
+        Ok(())
+    }
+
+    /// Does as [`Port::barrier`], but blocks for at most `timeout`. Returns whether all ranks have
+    /// come; where they have not, the next call goes on with this barrier.
+    ///
+    /// # Errors
+    /// As [`Port::barrier`].
+    pub fn barrier_within(&mut self, timeout: Option<Duration>) -> Result<bool, Fault> {
+        let deadline = self.clock.deadline(timeout);
         for peer in self.peers().collect::<Vec<_>>() {
-            self.wait_flushed(peer);
+            if !self.wait_flushed(peer, deadline) {
+                return Ok(false);
+            }
         }
-        self.barriers += 1;
-        let met = self.meet(self.barriers);
-        if met.is_err() {
+        let met = self.meet(self.barriers + 1, deadline);
+        match met {
+            Ok(has_met) => self.barriers += u64::from(has_met),
             // Ranks that wait for us, or for the same ranks, must not wait for ever.
-            self.tell_barrier(|_| true, BROKEN);
+            Err(_) => self.tell_barrier(|_| true, BROKEN),
         }
         met
     }
 
-    fn meet(&mut self, count: u64) -> Result<(), Fault> {
+    /// Goes through the rounds of a barrier. Returns whether it has, before the deadline. Rounds
+    /// that a call has gone through before cost the next one no wait.
+    fn meet(&mut self, count: u64, deadline: Option<Deadline>) -> Result<bool, Fault> {
         let (rank, size) = (self.rank(), self.size);
         debug_assert!(count < BROKEN, "barriers are counted from 1");
         debug_assert!(size == 1 || rank < size, "a rank is one of the job's");
@@ -41,11 +59,13 @@ impl Port {
             let to = self.peer((rank + distance) % size).ok_or(Fault::PeerDead)?;
             let from = self.peer((rank + size - distance) % size).ok_or(Fault::PeerDead)?;
             self.tell_barrier(|peer| peer == to, count);
-            self.wait_for(None, |port| port.barrier_reached(from, count))
-                .unwrap_or(Err(Fault::PeerDead))?;
+            match self.wait_for(deadline, |port| port.barrier_reached(from, count)) {
+                Some(reached) => reached?,
+                None => return Ok(false),
+            }
             distance *= 2;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn tell_barrier(&self, tell: impl Fn(PeerId) -> bool, count: u64) {

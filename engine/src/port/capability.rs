@@ -364,6 +364,10 @@ impl Port {
             if let Some(found) = found {
                 return found;
             }
+            if !self.clock.is_over(deadline) {
+                // The program has interrupted the wait.
+                break;
+            }
             if wait < timeout {
                 tell!(WARN, "waiting for {}", self.awaited_offer((peer, kind, name), wait));
             }

@@ -3,6 +3,7 @@ use crate::peer::agreement::Name;
 use crate::port::device::Trace;
 use crate::settings::choice::Mode;
 use crate::tuning::Tuning;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct Config {
     /// Bytes of the rings of connections with named peers; None: the best size for this machine.
     pub(crate) ring: Option<u32>,
     pub(crate) trace: Option<Trace>,
+    pub(crate) interrupt: Option<Interrupt>,
 }
 
 impl Config {
@@ -39,6 +41,7 @@ impl Config {
             name: None,
             ring: None,
             trace: None,
+            interrupt: None,
         }
     }
 
@@ -82,6 +85,17 @@ impl Config {
         self
     }
 
+    /// Sets a function that ends blocking calls: for languages whose runtime handles signals
+    /// itself. A call that sleeps asks it every 50 ms, and ends as if its time were over once it
+    /// returns true.
+    ///
+    /// These calls ask: all that set up a port, a connection or a capability, and those that wait
+    /// for a message, a notification or a record. The function must not use the port.
+    pub fn interrupt(mut self, ask: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.interrupt = Some(Interrupt(Arc::new(ask)));
+        self
+    }
+
     /// Records all calls to the devices of connections.
     #[doc(hidden)]
     pub fn trace(mut self, trace: &Trace) -> Self {
@@ -99,6 +113,25 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// A function of the program's that says whether blocking calls are to end.
+#[derive(Clone)]
+pub(crate) struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Interrupt {
+    /// The longest sleep between two questions.
+    pub(crate) const EVERY: Duration = Duration::from_millis(50);
+
+    pub(crate) fn asks(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interrupt")
     }
 }
 

@@ -272,7 +272,7 @@ impl Port {
             true => port.attempt_all(turns, &mut attempt),
         });
         let found = awake
-            .or_else(|| self.wait_asleep(deadline, |port| port.attempt_all(turns, &mut attempt)));
+            .or_else(|| self.wait_asking(deadline, |port| port.attempt_all(turns, &mut attempt)));
         found.unwrap_or(Err(ReceiveError::TimedOut))
     }
 

@@ -17,6 +17,7 @@ use ayre_proto::fault::Status;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Ticket};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The shape of a strided operation: rows of equal length at equal distances, in the local buffer
 /// and at the target.
@@ -290,12 +291,25 @@ impl Port {
     /// The first fault of an operation, or [`Fault::PeerDead`].
     // spec: FLUSH-1, FLUSH-2, ORD-9
     pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
+        let is_flushed = self.flush_within(peer, None)?;
+        debug_assert!(is_flushed, "a flush leaves nothing under way");
+        Ok(())
+    }
+
+    /// Does as [`Port::flush`], but blocks for at most `timeout`. Returns whether all has
+    /// completed; where it has not, a later call goes on.
+    ///
+    /// # Errors
+    /// As [`Port::flush`].
+    pub fn flush_within(&mut self, peer: PeerId, timeout: Option<Duration>) -> Result<bool, Fault> {
         self.connection(peer)?;
-        self.wait_flushed(peer);
-        debug_assert!(self.is_flushed(peer), "a flush leaves nothing under way");
+        if !self.wait_flushed(peer, self.clock.deadline(timeout)) {
+            return Ok(false);
+        }
+        debug_assert!(self.is_flushed(peer), "nothing is under way any more");
         match self.connection_mut(peer)?.fault.take() {
             Some(fault) => Err(fault),
-            None => Ok(()),
+            None => Ok(true),
         }
     }
 

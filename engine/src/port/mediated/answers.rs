@@ -5,6 +5,7 @@ use crate::depot::instruction_cache::InstructionCache;
 use crate::error::Fault;
 use crate::mem::lane::LaneReceiver;
 use crate::mem::page::Sleeper;
+use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::port::connection::Connection;
 use crate::port::executor::{LocalMemory, MediatedEnd};
@@ -54,16 +55,18 @@ impl Port {
         ended
     }
 
-    /// Waits until everything posted to a peer has completed.
-    pub(crate) fn wait_flushed(&mut self, peer: PeerId) {
+    /// Waits until everything posted to a peer has completed. Returns whether that is so before the
+    /// deadline.
+    pub(crate) fn wait_flushed(&mut self, peer: PeerId, deadline: Option<Deadline>) -> bool {
         if !self.is_flushed(peer) {
             self.hasten(peer);
         }
-        self.wait_for(None, |port| {
+        let flushed = self.wait_for(deadline, |port| {
             // Before each round of progress, so that this peer need not wait for its turn.
             port.turns.expect_answer(peer);
             port.is_flushed(peer).then_some(())
         });
+        flushed.is_some()
     }
 
     fn pop(&mut self, peer: PeerId) -> Option<Ended> {

@@ -19,7 +19,6 @@ use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -138,14 +137,6 @@ impl<S> std::fmt::Debug for Messenger<S> {
 impl<S> AsRef<Port> for Messenger<S> {
     fn as_ref(&self) -> &Port {
         &self.out.port
-    }
-}
-
-/// The descriptor of its port, for an event loop: readable when something has come while the
-/// messenger [rests](Messenger::rest).
-impl<S> AsFd for Messenger<S> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.out.port.as_fd()
     }
 }
 
@@ -458,36 +449,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Prepares for the program's sleep in an event loop, at the port's descriptor ([`AsFd`]).
-    /// True if the program may sleep: then the descriptor is readable as soon as something comes,
-    /// until [`Messenger::wake`] ends the rest. Polls first, which runs handlers. Never blocks.
-    ///
-    /// False if handlers have run, a peer has died, a message waits for room at its peer, or
-    /// something else is to be done. The program then calls [`Messenger::wait`] with a timeout of
-    /// 0, and tries again.
-    ///
-    /// A program that also uses notifications, queues or depots of the port looks at them after
-    /// `rest`, before it sleeps. All calls may be made during a rest.
-    // spec: AM-6, WAIT-6
-    pub fn rest(&mut self, state: &mut S) -> bool {
-        let ran = self.poll(state);
-        // No event tells of room.
-        if ran > 0 || self.out.is_restless || !self.deaths.is_empty() {
-            return false;
-        }
-        let seen = self.note_peer_changes();
-        let Outgoing { port, outbound, .. } = &mut self.out;
-        port.rest_unless(|port| port.peers.changes() != seen || outbound.has_news())
-    }
-
-    /// Ends a rest: the program is awake, and polls. Never blocks.
-    // spec: WAIT-6
-    pub fn wake(&mut self) {
-        self.out.port.wake();
-    }
-
     /// The count of begun and ended connections at the last wait, which becomes the present one.
-    fn note_peer_changes(&mut self) -> u64 {
+    pub(super) fn note_peer_changes(&mut self) -> u64 {
         let changes = self.out.port.peers.changes();
         let seen = std::mem::replace(&mut self.peer_changes, changes);
         debug_assert!(seen <= changes, "changes are counted, and none is taken back");

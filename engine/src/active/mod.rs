@@ -58,6 +58,7 @@ mod options;
 pub(crate) mod outgoing;
 mod peers;
 mod pulling;
+mod rest;
 pub(crate) mod way;
 
 pub(crate) use assembly::Assembly;

@@ -15,6 +15,7 @@ pub(crate) mod direct;
 mod engine;
 pub(crate) mod executor;
 mod exposed;
+mod interrupt;
 mod landing;
 pub(crate) mod local;
 pub(crate) mod lock;

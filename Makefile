@@ -15,7 +15,7 @@ PROFILE ?= checked
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
 	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	audit book capi evidence install pages deb man install-deps
+	audit book capi python evidence install pages deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -26,7 +26,7 @@ check: ## Formatting, lints, tidiness, citations, lists of the interface, docume
 
 test: ## Everything that must pass: check, all tests, loom models, pages, instruction counts
 	@scripts/deps.sh cargo cc chromium cmake fi_info ip mpicc.openmpi mpiexec.hydra mpirun.openmpi \
-		pkg-config srun tshark valgrind
+		pkg-config python3 srun tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 
@@ -81,6 +81,10 @@ bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: 
 evidence: ## Compute the published numbers of the sources anew: docs/evidence.md and .html
 	@scripts/deps.sh cargo cc
 	@cargo run --quiet --release -p ayre-sim --example evidence docs
+
+python: ## Build Ayre for Python, and check it in an environment of its own
+	@scripts/deps.sh cargo cc python3
+	@scripts/python-try.sh $(ARGS)
 
 capi: ## Build Ayre for C and C++: libayre.so, libayre.a, ayre.h
 	@scripts/deps.sh cargo cc

@@ -4,7 +4,7 @@
 #
 # usage: scripts/deps.sh [cargo] [cc] [chromium] [cmake] [fi_info] [hpcc] [ip] [lmp]
 #                        [mpicc.openmpi] [mpiexec.hydra] [mpirun.openmpi] [pkg-config] [pw.x]
-#                        [python3] [srun] [tshark] [valgrind] [xdlu]
+#                        [python3] [python3-venv] [srun] [tshark] [valgrind] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -14,6 +14,7 @@ say() { echo "deps: $*"; }
 has() {
     # Its package has no folder of programs.
     [ "$1" != xdlu ] || { ls /usr/lib/*/scalapack/openmpi-tests/xdlu >/dev/null 2>&1 && return; }
+    [ "$1" != python3-venv ] || { python3 -c 'import ensurepip' >/dev/null 2>&1 && return; }
     command -v "$1" >/dev/null 2>&1 || return 1
     case "$1" in
     fi_info) has_header cc rdma/fabric.h ;;
@@ -38,7 +39,7 @@ package_of() {
     mpirun.openmpi) echo openmpi-bin ;;
     pkg-config) echo pkg-config ;;
     pw.x) echo quantum-espresso quantum-espresso-data ;;
-    python3) echo python3 python3-venv ;;
+    python3 | python3-venv) echo python3 python3-venv ;;
     srun) echo slurm-client slurmctld slurmd ;;
     tshark) echo tshark ;;
     valgrind) echo valgrind libc6-dbg ;;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# All tests, optimised but with assertions; the library without its features; the one for C as it
-# is installed; the loom models; Wireshark's dissector; the pages of the tool in a browser; the
-# blocks of the book; the instruction counts.
+# All tests, optimised but with assertions; the library without its features; those for C and for
+# Python as they are installed; the loom models; Wireshark's dissector; the pages of the tool in a
+# browser; the blocks of the book; the instruction counts.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,6 +18,7 @@ step cargo test --workspace --profile checked --no-fail-fast
 
 step scripts/features.sh
 step env PROFILE=checked scripts/capi-try.sh
+step env PROFILE=checked scripts/python-try.sh
 
 # A folder of its own: other flags would otherwise rebuild everything, each time, for both.
 (

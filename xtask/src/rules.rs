@@ -38,6 +38,8 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "provider/src/calls/",
     "provider/src/sys/",
     "provider/tests/",
+    "python/src/buffer.rs",
+    "python/src/export.rs",
     "engine/tests/",
     "fuzz/",
 ];
@@ -47,6 +49,7 @@ pub(crate) const ATOMIC_HOMES: &[(&str, &str)] = &[
     ("engine/src/sync.rs", "the facade that all other code goes through"),
     ("engine/tests/", "tests choose between the standard library and loom themselves"),
     ("capi/src/place.rs", "marks of handles, which threads hand over"),
+    ("python/src/buffer.rs", "views of a region, which threads count"),
     ("cli/src/sys", "flags that signal handlers set"),
     ("cli/src/perf/raw/", "the raw limits of the machine are measured beneath the engine"),
     ("cli/src/perf/side/", "what they share lies beneath the engine, too"),
@@ -343,6 +346,16 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "active group memory stream",
             "channel collective multicast operation",
             "deposit message queue together",
+        ],
+    },
+    CrateRules {
+        folder: "python/src/",
+        layers: &[
+            "error",
+            "buffer value",
+            "port",
+            "memory",
+            "export message operation queue together",
         ],
     },
     CrateRules {

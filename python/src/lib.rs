@@ -1,0 +1,44 @@
+//! Ayre for Python: the module `ayre._ayre`, whose classes the package `ayre` gives out.
+//!
+//! Each method takes Python's arguments, calls the engine, and gives Python's result. Nothing is
+//! decided here.
+//!
+//! ```text
+//!   port.put(remote, 0, array)     a Python program
+//!      buffer   the bytes of the array
+//!      port     the port: not in use, not closed, not a parent's; the interpreter's lock
+//!      engine   Port::put
+//!      error    a ticket or an exception
+//! ```
+//!
+//! The comments on classes and methods here are their docstrings.
+
+mod buffer;
+mod error;
+mod export;
+mod memory;
+mod message;
+mod operation;
+mod port;
+mod queue;
+mod together;
+mod value;
+
+/// The part of the package `ayre` that is written in Rust.
+// A thread that comes while a port is in use gets an exception, so no lock of the interpreter's is
+// needed.
+#[pyo3::pymodule(gil_used = false)]
+mod _ayre {
+    #[pymodule_export]
+    use crate::memory::{Grant, LocalSlice, Region, RemoteRegion};
+    #[pymodule_export]
+    use crate::message::{Message, Messages, Notifications};
+    #[pymodule_export]
+    use crate::port::{Counters, Port, is_launched};
+    #[pymodule_export]
+    use crate::queue::{Queue, Record, RemoteQueue};
+    #[pymodule_export]
+    use crate::together::{Batch, Lock};
+    #[pymodule_export]
+    use crate::value::{Atomic, Notification, PostOptions, Strided};
+}

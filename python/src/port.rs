@@ -1,0 +1,508 @@
+//! Ports: one thread at a time; the interpreter's lock is released while they wait.
+use crate::error::{Failure, Misuse, Outcome};
+use crate::value::{Peer, duration, named};
+use ayre::guest::fork;
+use ayre::{Config, Fault, Mode, NetOptions, Spin};
+use pyo3::prelude::*;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// A call that waits looks for signals after this time at the latest.
+const SLICE: Duration = Duration::from_millis(50);
+/// A call that copies more bytes than this releases the interpreter's lock.
+const LONG: usize = 4096;
+/// Pauses between two looks for signals: as long as a slice at most.
+const PAUSES: u32 = 200;
+
+/// One process's interface to its peers.
+///
+/// `mode` is "direct", where peers access this port's memory themselves, or "mediated", where this
+/// port performs their operations and checks each. A connection is direct only where both ports
+/// choose that. `number` is the one by which peers know the port. `spin` is "dedicated", "shared",
+/// or the polls and the yields of a wait before it sleeps. Times are in seconds: the longest of a
+/// set-up call, of a revocation, and of closing.
+///
+/// A port is used by one thread at a time: another one, or a signal handler that interrupts a call,
+/// gets InUseError. A forked child opens a port of its own. As a context manager a port leaves its
+/// peers at the end, and closes at once after an exception.
+#[pyclass(frozen, module = "ayre", name = "Port")]
+#[derive(Debug)]
+pub(crate) struct Port {
+    held: Mutex<Option<ayre::Port>>,
+    signals: Arc<Signals>,
+    /// The process that has opened it.
+    generation: u64,
+}
+
+/// The exception that a signal has raised while a call waited.
+#[derive(Debug, Default)]
+struct Signals(Mutex<Option<PyErr>>);
+
+impl Signals {
+    /// Whether a signal has raised an exception. Runs the handlers of Python if this is the main
+    /// thread.
+    fn look(&self) -> bool {
+        let has_raised = || self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let looked = Python::try_attach(|py| py.check_signals());
+        match looked {
+            Some(Ok(())) => has_raised(),
+            Some(Err(error)) => {
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                true
+            }
+            // The interpreter ends.
+            None => true,
+        }
+    }
+
+    fn take(&self) -> Outcome<()> {
+        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+impl Port {
+    /// Makes a call of the port's, for which no other thread waits.
+    #[inline]
+    pub(crate) fn with<T, E>(
+        &self,
+        call: impl FnOnce(&mut ayre::Port) -> Result<T, E>,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        if fork::generation() != self.generation {
+            let what = "the port is the parent process's: a forked child opens one of its own";
+            return Err(Failure::Misuse(Misuse::Inherited, what.into()));
+        }
+        let mut held = match self.held.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
+        };
+        let port = held.as_mut().ok_or_else(|| Failure::closed("the port was closed"))?;
+        Ok(call(port)?)
+    }
+
+    /// Makes a call that may wait, without the interpreter's lock. Raises what a signal has raised
+    /// meanwhile.
+    pub(crate) fn wait<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut ayre::Port) -> Result<T, E> + Send,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        self.with::<_, Failure>(|port| {
+            let done = py.detach(|| call(port));
+            self.signals.take()?;
+            Ok(done?)
+        })
+    }
+
+    /// Makes a call that copies a number of bytes.
+    #[inline]
+    pub(crate) fn copy<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        len: usize,
+        call: impl FnOnce(&mut ayre::Port) -> Result<T, E> + Send,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        if len > LONG { self.wait(py, call) } else { self.with(call) }
+    }
+
+    /// Makes a call that waits for the answer of a peer whose engine performs it, and copies a
+    /// number of bytes.
+    #[inline]
+    pub(crate) fn fetch<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        (peer, len): (ayre::PeerId, usize),
+        call: impl FnOnce(&mut ayre::Port) -> Result<T, E> + Send,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        self.with::<_, Failure>(|port| {
+            if len <= LONG && port.mode(peer) == Ok(Mode::Direct) {
+                return Ok(call(port)?);
+            }
+            let done = py.detach(|| call(port));
+            self.signals.take()?;
+            Ok(done?)
+        })
+    }
+
+    /// Makes a call again and again, which waits for a slice of time at most, until it returns
+    /// something. Looks for signals meanwhile.
+    pub(crate) fn repeat<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        mut call: impl FnMut(&mut ayre::Port, Duration) -> Result<Option<T>, E> + Send,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        self.with::<_, Failure>(|port| {
+            loop {
+                if let Some(done) = py.detach(|| call(port, SLICE))? {
+                    return Ok(done);
+                }
+                py.check_signals()?;
+            }
+        })
+    }
+
+    /// Makes a call again and again until it returns something, and pauses between.
+    pub(crate) fn retry<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        mut call: impl FnMut(&mut ayre::Port) -> Result<Option<T>, E> + Send,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        let mut rounds = 0;
+        self.repeat(py, move |port, _| {
+            for _ in 0..PAUSES {
+                if let Some(done) = call(port)? {
+                    return Ok(Some(done));
+                }
+                port.pause(&mut rounds);
+            }
+            Ok(None)
+        })
+    }
+
+    /// Opens a port whose calls look for signals.
+    fn opened(
+        py: Python<'_>,
+        config: Config,
+        open: impl FnOnce(Config) -> Result<ayre::Port, ayre::SetupError> + Send,
+    ) -> Outcome<Self> {
+        let signals = Arc::new(Signals::default());
+        let asked = signals.clone();
+        let config = config.interrupt(move || asked.look());
+        let opened = py.detach(|| open(config));
+        signals.take()?;
+        let held = Mutex::new(Some(opened?));
+        Ok(Self { held, signals, generation: fork::generation() })
+    }
+
+    /// Takes the port out, to end it.
+    fn take(&self) -> Outcome<Option<ayre::Port>> {
+        match self.held.try_lock() {
+            Ok(mut held) => Ok(held.take()),
+            Err(TryLockError::Poisoned(held)) => Ok(held.into_inner().take()),
+            // The thread that uses it stayed with the parent.
+            Err(_) if fork::generation() != self.generation => Ok(None),
+            Err(TryLockError::WouldBlock) => Err(in_use()),
+        }
+    }
+}
+
+fn in_use() -> Failure {
+    let what = "the port is in use: one thread at a time calls it, and no handler that interrupts \
+                a call";
+    Failure::Misuse(Misuse::InUse, what.into())
+}
+
+/// How long a wait stays awake, as a caller gives it.
+#[derive(Debug, FromPyObject)]
+enum Awake {
+    Name(String),
+    Numbers((u32, u32)),
+}
+
+/// The options of a port, as a caller gives them.
+fn config(mode: &str, spin: Option<Awake>, times: [f64; 3]) -> Outcome<Config> {
+    let mode = match mode {
+        "direct" => Mode::Direct,
+        "mediated" => Mode::Mediated,
+        _ => return Err(Failure::argument("the mode of a port is 'direct' or 'mediated'")),
+    };
+    let [setup, grace, linger] = times.map(duration);
+    let config = Config::new().mode(mode).setup_timeout(setup?).revoke_grace(grace?);
+    let config = config.linger(linger?);
+    let spin = match spin {
+        None => return Ok(config),
+        Some(Awake::Numbers((polls, yields))) => Spin { polls, yields },
+        Some(Awake::Name(name)) => match &*name {
+            "dedicated" => Spin::DEDICATED,
+            "shared" => Spin::SHARED,
+            _ => return Err(Failure::argument("spin is 'dedicated', 'shared' or two numbers")),
+        },
+    };
+    Ok(config.spin(spin))
+}
+
+#[pymethods]
+impl Port {
+    #[new]
+    #[pyo3(signature = (
+        mode="direct", number=0, spin=None, setup_timeout=60.0, revoke_grace=0.1, linger=1.0
+    ))]
+    fn new(
+        mode: &str,
+        number: u16,
+        spin: Option<Awake>,
+        setup_timeout: f64,
+        revoke_grace: f64,
+        linger: f64,
+    ) -> Outcome<Self> {
+        let config = config(mode, spin, [setup_timeout, revoke_grace, linger])?.number(number);
+        Python::attach(|py| Self::opened(py, config, ayre::Port::open))
+    }
+
+    /// Joins the job that `ayre run`, mpirun or Slurm has started this process in.
+    ///
+    /// Connects with all its ranks, and blocks until all have joined. The parameters are those of
+    /// `Port`.
+    #[staticmethod]
+    #[pyo3(signature = (
+        mode="direct", spin=None, setup_timeout=60.0, revoke_grace=0.1, linger=1.0
+    ))]
+    fn join(
+        mode: &str,
+        spin: Option<Awake>,
+        setup_timeout: f64,
+        revoke_grace: f64,
+        linger: f64,
+    ) -> Outcome<Self> {
+        let config = config(mode, spin, [setup_timeout, revoke_grace, linger])?;
+        Python::attach(|py| Self::opened(py, config, ayre::Port::join_with))
+    }
+
+    /// Closes the port at once: peers take it for dead. Closing twice is allowed.
+    ///
+    /// Blocks for at most the linger time, for operations on other hosts.
+    fn close(&self, py: Python<'_>) -> Outcome<()> {
+        let port = self.take()?;
+        py.detach(move || drop(port));
+        Ok(())
+    }
+
+    /// Leaves all peers once what was posted to them has completed, and closes the port. Blocks.
+    ///
+    /// Raises the first fault of a pending operation.
+    fn leave(&self, py: Python<'_>) -> Outcome<()> {
+        let peers: Vec<_> = self.with(|port| {
+            Ok::<_, Failure>(port.peers().filter(|peer| port.is_alive(*peer)).collect())
+        })?;
+        let mut outcome = Ok(());
+        for peer in peers {
+            let flushed = self.repeat(py, |port, slice| flush(port, peer, slice));
+            outcome = outcome.and(flushed);
+        }
+        let port = self.take()?;
+        let left = py.detach(move || port.map_or(Ok(()), ayre::Port::leave));
+        outcome.and(left.map_err(Failure::from))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, _value, _traceback))]
+    fn __exit__(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> Outcome<()> {
+        let py = kind.py();
+        let is_closed = match self.with(|_| Ok::<_, Failure>(())) {
+            Err(Failure::Misuse(Misuse::Closed | Misuse::Inherited, _)) => true,
+            other => other.map(|()| false)?,
+        };
+        if kind.is_none() && !is_closed { self.leave(py) } else { self.close(py) }
+    }
+
+    /// Whether the port was closed, or has left.
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.held.try_lock().is_ok_and(|held| held.is_none())
+    }
+
+    /// The number by which peers know this port; in a job, the rank.
+    #[getter]
+    fn rank(&self) -> Outcome<usize> {
+        self.with(|port| Ok::<_, Failure>(port.rank()))
+    }
+
+    /// The number of ports of the job, this one included; 1 outside of jobs.
+    #[getter]
+    fn size(&self) -> Outcome<usize> {
+        self.with(|port| Ok::<_, Failure>(port.size()))
+    }
+
+    /// The numbers of the connected peers, in ascending order.
+    #[getter]
+    fn peers(&self) -> Outcome<Vec<u16>> {
+        self.with(|port| Ok::<_, Failure>(port.peers().map(|peer| peer.0).collect()))
+    }
+
+    /// Listens at a path, for peers of this host. Does not block.
+    fn listen(&self, path: PathBuf) -> Outcome<()> {
+        self.with(|port| port.listen(path))
+    }
+
+    /// Connects with the port that listens at a path. Blocks until it has accepted. Returns the
+    /// peer's number.
+    fn connect(&self, py: Python<'_>, path: PathBuf) -> Outcome<u16> {
+        Ok(self.wait(py, |port| port.connect(path))?.0)
+    }
+
+    /// Accepts the next port that connects. Blocks. Returns the peer's number.
+    fn accept(&self, py: Python<'_>) -> Outcome<u16> {
+        Ok(self.wait(py, ayre::Port::accept)?.0)
+    }
+
+    /// Connects the port with itself. Returns its own number as the peer's.
+    fn connect_loopback(&self) -> Outcome<u16> {
+        Ok(self.with(ayre::Port::connect_loopback)?.0)
+    }
+
+    /// Opens the port to other hosts. Returns where it is found: a list of texts such as
+    /// "192.0.2.1:7000".
+    ///
+    /// Links are encrypted by `key`, 64 hexadecimal digits that all ports share. Without one they
+    /// are plain: for closed networks.
+    #[pyo3(signature = (key=None))]
+    fn open_net(&self, py: Python<'_>, key: Option<&str>) -> Outcome<Vec<String>> {
+        let options = key.map_or_else(|| Ok(NetOptions::plain()), NetOptions::sealed)?;
+        let found = self.wait(py, |port| port.open_net(&options))?;
+        Ok(found.iter().map(SocketAddr::to_string).collect())
+    }
+
+    /// Connects with a port of another host, found at the addresses that `open_net` has given
+    /// there. Blocks until it has accepted. Returns the peer's number.
+    fn connect_net(&self, py: Python<'_>, addresses: Vec<String>) -> Outcome<u16> {
+        let all: Result<Vec<SocketAddr>, _> = addresses.iter().map(|one| one.parse()).collect();
+        let all = all.map_err(|_| {
+            Failure::argument("an address has the form 192.0.2.1:7000 or [2001:db8::1]:7000")
+        })?;
+        Ok(self.wait(py, |port| port.connect_net(&all))?.0)
+    }
+
+    /// Ends a connection at once and forgets the peer, which is told.
+    fn disconnect(&self, peer: Peer) -> Outcome<()> {
+        self.with(|port| port.disconnect(peer.0))
+    }
+
+    /// The mode of a connection: "direct" or "mediated".
+    fn mode(&self, peer: Peer) -> Outcome<&'static str> {
+        Ok(match self.with(|port| port.mode(peer.0))? {
+            Mode::Direct => "direct",
+            _ => "mediated",
+        })
+    }
+
+    /// Whether a peer is alive, as far as this port knows. `progress` finds out.
+    fn is_alive(&self, peer: Peer) -> Outcome<bool> {
+        self.with(|port| Ok::<_, Failure>(port.is_alive(peer.0)))
+    }
+
+    /// Starts a thread of the library that performs the operations of mediated peers. Without it
+    /// the port does so in its own calls.
+    fn start_engine(&self) -> Outcome<()> {
+        self.with(ayre::Port::start_engine)
+    }
+
+    /// Serves peers and takes in what has come. Does not block.
+    fn progress(&self) -> Outcome<()> {
+        self.with(|port| {
+            port.progress();
+            Ok::<_, Failure>(())
+        })
+    }
+
+    /// Waits until all ranks of the job have come here. Blocks.
+    ///
+    /// After an exception that a signal has raised, the next call goes on with the same barrier.
+    fn barrier(&self, py: Python<'_>) -> Outcome<()> {
+        self.repeat(py, |port, slice| {
+            Ok::<_, Fault>(port.barrier_within(Some(slice))?.then_some(()))
+        })
+    }
+
+    /// Waits until all operations on a peer have completed there. Blocks.
+    ///
+    /// Raises the first fault since the last flush.
+    fn flush(&self, py: Python<'_>, peer: Peer) -> Outcome<()> {
+        self.repeat(py, |port, slice| flush(port, peer.0, slice))
+    }
+
+    /// Whether all operations on a peer have completed there. Does not block.
+    fn is_flushed(&self, peer: Peer) -> Outcome<bool> {
+        self.with(|port| Ok::<_, Failure>(port.is_flushed(peer.0)))
+    }
+
+    /// How often calls were refused and operations have ended with faults.
+    fn counters(&self) -> Outcome<Counters> {
+        self.with(|port| Ok::<_, Failure>(Counters(port.counters())))
+    }
+
+    fn __repr__(&self) -> String {
+        match self.with(|port| Ok::<_, Failure>((port.rank(), port.size(), port.peers().count()))) {
+            Ok((rank, size, peers)) => format!("<ayre.Port {rank} of {size}, {peers} peers>"),
+            Err(Failure::Misuse(Misuse::InUse, _)) => "<ayre.Port, in use>".into(),
+            Err(_) => "<ayre.Port, closed>".into(),
+        }
+    }
+}
+
+fn flush(port: &mut ayre::Port, peer: ayre::PeerId, slice: Duration) -> Result<Option<()>, Fault> {
+    Ok(port.flush_within(peer, Some(slice))?.then_some(()))
+}
+
+/// How often calls of a port were refused, and operations have ended with faults.
+#[pyclass(frozen, module = "ayre", name = "Counters")]
+#[derive(Debug)]
+pub(crate) struct Counters(ayre::Counters);
+
+#[pymethods]
+impl Counters {
+    /// Calls that were refused for a reason, a `Busy`.
+    fn busy(&self, why: usize) -> Outcome<u64> {
+        let why = BUSY.get(why).ok_or_else(|| Failure::argument("no such reason: ayre.Busy"))?;
+        Ok(self.0.busy(*why))
+    }
+
+    /// Operations that have ended with a fault, a `Fault`.
+    fn faults(&self, py: Python<'_>, why: u8) -> Outcome<u64> {
+        named(py, "Fault", why)?;
+        Ok(self.0.faults(Fault::from_code(why)))
+    }
+
+    /// Malformed input of peers.
+    #[getter]
+    fn malformed(&self) -> u64 {
+        self.0.malformed()
+    }
+}
+
+/// Reasons for no room, by their numbers in `ayre.Busy`.
+const BUSY: [ayre::Busy; 9] = [
+    ayre::Busy::MessageLaneFull,
+    ayre::Busy::RequestLaneFull,
+    ayre::Busy::NotificationsFull,
+    ayre::Busy::TooManyOutstanding,
+    ayre::Busy::QueueFull,
+    ayre::Busy::Connecting,
+    ayre::Busy::DepotLocked,
+    ayre::Busy::OverflowFull,
+    ayre::Busy::ChannelFull,
+];
+
+/// Whether a launcher has started this process as a rank of a job.
+#[pyfunction]
+pub(crate) fn is_launched() -> bool {
+    ayre::Port::is_launched()
+}

@@ -1,0 +1,29 @@
+//! The conformance suite over the package for Python: its driver is a program in Python.
+//!
+//! `scripts/python-try.sh` runs it: `AYRE_PYTHON` is an interpreter that has the package.
+use ayre_conformance::suite;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// A program that runs the driver: the suite starts programs without arguments.
+static DRIVER: LazyLock<String> = LazyLock::new(|| {
+    let python = std::env::var("AYRE_PYTHON").expect("AYRE_PYTHON names an interpreter");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("driver");
+    let driver = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-driver");
+    let script = format!("#!/bin/sh\nexec '{python}' '{}'\n", folder.display());
+    std::fs::write(&driver, script).expect("room for a script");
+    std::fs::set_permissions(&driver, PermissionsExt::from_mode(0o755)).expect("a file of ours");
+    driver.to_str().expect("a path in UTF-8").to_owned()
+});
+
+suite! {
+    /// Two ports, whose initiator performs operations itself.
+    direct: ayre_conformance::driver::Driven::direct(&crate::DRIVER);
+    posted, waited, ports
+}
+suite! {
+    /// Two ports, whose target performs operations in its own calls.
+    mediated: ayre_conformance::driver::Driven::mediated(&crate::DRIVER);
+    posted, ports, mediated, inline
+}

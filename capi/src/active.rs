@@ -191,7 +191,10 @@ pub extern "C" fn ayre_is_announced(
 }
 
 pub(crate) fn with_id<const N: usize>(id: u32) -> Outcome<Handler<N>> {
-    Handler::with_id(id).ok_or(Failure::Argument("no handler has such an id"))
+    match Handler::with_id(id) {
+        Some(handler) => Ok(handler),
+        None => Err(Failure::Argument("no handler has such an id")),
+    }
 }
 
 /// Makes a call whose arguments are an array, of which C gives a pointer and a number.

@@ -91,7 +91,10 @@ impl<T> In<T> {
 
     /// The value, which has to be there.
     pub(crate) fn given<'a>(self) -> Outcome<&'a T> {
-        self.get().ok_or(Failure::Argument("a pointer is NULL"))
+        match self.get() {
+            Some(value) => Ok(value),
+            None => Err(Failure::Argument("a pointer is NULL")),
+        }
     }
 
     /// This number of values.
@@ -120,8 +123,10 @@ impl<T> Out<T> {
 
     /// That it is there.
     pub(crate) fn given(self) -> Outcome<()> {
-        let is_given = !self.0.is_null();
-        is_given.then_some(()).ok_or(Failure::Argument("the pointer for a result is NULL"))
+        match self.0.is_null() {
+            false => Ok(()),
+            true => Err(Failure::Argument("the pointer for a result is NULL")),
+        }
     }
 
     /// Writes a value, if C wants it.
@@ -143,8 +148,10 @@ impl<T> Out<T> {
     /// Changes the value, which is there.
     pub(crate) fn change<R>(self, change: impl FnOnce(&mut T) -> R) -> Outcome<R> {
         // SAFETY: the contract of the header; nobody else has the value during the call.
-        let value = unsafe { self.0.as_mut() }.ok_or(Failure::Argument("a pointer is NULL"))?;
-        Ok(change(value))
+        match unsafe { self.0.as_mut() } {
+            Some(value) => Ok(change(value)),
+            None => Err(Failure::Argument("a pointer is NULL")),
+        }
     }
 }
 
@@ -289,6 +296,8 @@ fn checked<T>(first: *const c_void, count: usize) -> Outcome<*const T> {
 /// A number of values that memory can have.
 fn possible<T>(count: usize) -> Outcome<usize> {
     let bytes = count.checked_mul(size_of::<T>());
-    let is_possible = bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
-    is_possible.then_some(count).ok_or(Failure::Argument("no memory is that long"))
+    match bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
+        true => Ok(count),
+        false => Err(Failure::Argument("no memory is that long")),
+    }
 }

@@ -148,7 +148,10 @@ pub(crate) unsafe fn shared<'a, H: Handle>(handle: *const H) -> Outcome<&'a H::V
     // SAFETY: the caller's promise.
     let place = unsafe { place(handle) }?;
     // SAFETY: values of such kinds are never changed while they are open.
-    unsafe { (*place.value.get()).as_ref() }.ok_or(Failure::Handle(H::NAME))
+    match unsafe { (*place.value.get()).as_ref() } {
+        Some(value) => Ok(value),
+        None => Err(Failure::Handle(H::NAME)),
+    }
 }
 
 /// The value of a handle, for this call alone.
@@ -200,7 +203,9 @@ impl<T> Held<T> {
             return Err(Failure::InUse(name));
         }
         // SAFETY: the place is not in use.
-        let value = unsafe { (*place.value.get()).as_mut() }.ok_or(Failure::Handle(name))?;
+        let Some(value) = (unsafe { (*place.value.get()).as_mut() }) else {
+            return Err(Failure::Handle(name));
+        };
         let value = NonNull::from(value);
         place.is_in_use.store(true, Ordering::Relaxed);
         Ok(Self { place, value })

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 fn misuse(name: &str, flags: &[&str]) -> std::path::PathBuf {
-    built::program(name, &[built::folder().join("tests/c/misuse.c")], "cc", flags)
+    let files = ["misuse.c", "messengers.c"].map(|file| built::folder().join("tests/c").join(file));
+    built::program(name, &files, "cc", flags)
 }
 
 fn assert_runs(program: impl AsRef<Path>, arguments: &[&str]) {

@@ -1,5 +1,6 @@
 /*
- * Ayre for C and C++: put and get, atomics, messages, queues and notifications between processes.
+ * Ayre for C and C++: put and get, atomics, notifications, messages, queues, handlers and
+ * collectives between processes.
  * @generated from capi/src by `cargo xtask header`.
  *
  * Results. A function returns AYRE_OK or a number that is not negative, or else an error code,
@@ -500,7 +501,7 @@
 #define AYRE_PROTOCOL -81
 
 /**
- * The peer has refused the connection.
+ * The peer has refused the connection, or refuses as the member of a group.
  */
 #define AYRE_REFUSED -82
 
@@ -1428,7 +1429,8 @@ typedef struct ayre_change {
 
 /**
  * A function that runs at changes of a group's members, under the rules of an `ayre_handler`. The
- * change is valid until it returns.
+ * change is valid until it returns. `user` is the pointer that was given with it; it is used until
+ * the membership ends or the port closes.
  */
 typedef void (*ayre_on_change)(void *user, const struct ayre_change *change);
 
@@ -2878,9 +2880,9 @@ int ayre_poll_notification(struct ayre_port *port, struct ayre_notification *not
 int ayre_wait_notification(struct ayre_port *port, struct ayre_notification *note, int64_t timeout_us);
 
 /**
- * How many calls were refused for a reason, `AYRE_BUSY_MESSAGES` to `AYRE_BUSY_LAST`, and how many
- * operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_NO_MEMORY`. With
- * `AYRE_PROTOCOL` as the code: malformed input of peers.
+ * How many calls were refused for a reason, `AYRE_BUSY_MESSAGES` to `AYRE_BUSY_CHANNEL`, and how
+ * many operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_NO_MEMORY`.
+ * With `AYRE_PROTOCOL` as the code: malformed input of peers.
  */
 int64_t ayre_port_count(struct ayre_port *port,
                         int code);

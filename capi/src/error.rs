@@ -81,7 +81,7 @@ pub const AYRE_TIMED_OUT: c_int = -66;
 pub const AYRE_SYSTEM: c_int = -80;
 /// A peer sent what no correct peer sends.
 pub const AYRE_PROTOCOL: c_int = -81;
-/// The peer has refused the connection.
+/// The peer has refused the connection, or refuses as the member of a group.
 pub const AYRE_REFUSED: c_int = -82;
 /// This side has refused the connection.
 pub const AYRE_REJECTED: c_int = -83;
@@ -563,7 +563,7 @@ fn text(code: c_int) -> &'static CStr {
         AYRE_TIMED_OUT => c"the time of the call is over",
         AYRE_SYSTEM => c"a system call has failed: see ayre_errno and ayre_detail",
         AYRE_PROTOCOL => c"a peer sent what no correct peer sends",
-        AYRE_REFUSED => c"the peer has refused the connection",
+        AYRE_REFUSED => c"the peer has refused the connection, or refuses as a group's member",
         AYRE_REJECTED => c"this side has refused the connection",
         AYRE_VERSION_DIFFERS => c"the two sides speak different versions: both need one release",
         AYRE_IN_USE => c"another process listens at the path, or the file there is no socket",

@@ -45,7 +45,8 @@ pub struct ayre_change {
 }
 
 /// A function that runs at changes of a group's members, under the rules of an `ayre_handler`. The
-/// change is valid until it returns.
+/// change is valid until it returns. `user` is the pointer that was given with it; it is used until
+/// the membership ends or the port closes.
 pub type ayre_on_change = Option<extern "C-unwind" fn(user: User, change: *const ayre_change)>;
 
 /// The function that the engine runs at changes.

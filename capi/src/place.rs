@@ -273,7 +273,7 @@ impl<T> DerefMut for Loan<T> {
     }
 }
 
-/// A handle that is open only while a callback runs. Each run lends it another value.
+/// A handle that has a value only while a callback runs. Each run lends it another one.
 #[derive(Debug)]
 pub(crate) struct Lender<H: Handle>(&'static Place<H::Value>);
 
@@ -282,7 +282,9 @@ unsafe impl<H: Handle> Send for Lender<H> {}
 
 impl<H: Handle> Lender<H> {
     pub(crate) fn new() -> Self {
-        Self(H::pool().take())
+        let place = H::pool().take();
+        place.mark.store(H::MARK, Ordering::Relaxed);
+        Self(place)
     }
 
     /// Runs a callback with a handle of a value.
@@ -290,38 +292,26 @@ impl<H: Handle> Lender<H> {
     where
         H: Handle<Value = Loan<L::Forever>>,
     {
-        let loan = Loan(NonNull::from(lent).cast());
-        let lending = Lending::<H>::begin(self.0, loan);
-        run(lending.handle())
+        // SAFETY: the place is this lender's, which lends one value at a time.
+        unsafe { *self.0.value.get() = Some(Loan(NonNull::from(lent).cast())) };
+        let _lending = Lending(self.0);
+        run(std::ptr::from_ref(self.0).cast_mut().cast())
     }
 }
 
 impl<H: Handle> Drop for Lender<H> {
     fn drop(&mut self) {
+        self.0.mark.store(0, Ordering::Relaxed);
         H::pool().give(self.0);
     }
 }
 
-/// The time of a loan: the handle is closed at its end, also where a callback does not return.
-struct Lending<H: Handle>(&'static Place<H::Value>);
+/// The time of a loan: it ends also where a callback does not return.
+struct Lending<T: 'static>(&'static Place<T>);
 
-impl<H: Handle> Lending<H> {
-    fn begin(place: &'static Place<H::Value>, value: H::Value) -> Self {
-        // SAFETY: the place is the lender's, which lends one value at a time.
-        unsafe { *place.value.get() = Some(value) };
-        place.mark.store(H::MARK, Ordering::Relaxed);
-        Self(place)
-    }
-
-    fn handle(&self) -> *mut H {
-        std::ptr::from_ref(self.0).cast_mut().cast()
-    }
-}
-
-impl<H: Handle> Drop for Lending<H> {
+impl<T> Drop for Lending<T> {
     fn drop(&mut self) {
-        self.0.mark.store(0, Ordering::Relaxed);
-        // SAFETY: as above; no call uses the handle, as the callback has ended.
+        // SAFETY: the place is a lender's, and no call uses it, as the callback has ended.
         unsafe { *self.0.value.get() = None };
     }
 }

@@ -25,8 +25,8 @@ check: ## Formatting, lints, tidiness, citations, lists of the interface, docume
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, pages, instruction counts
-	@scripts/deps.sh cargo cc chromium cmake fi_info ip mpicc.openmpi mpiexec.hydra mpirun.openmpi \
-		pkg-config python3 srun tshark valgrind
+	@scripts/deps.sh cargo cc chromium clang cmake fi_info g++ ip mpicc.openmpi mpiexec.hydra \
+		mpirun.openmpi pkg-config python3 srun tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 

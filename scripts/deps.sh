@@ -2,7 +2,7 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [chromium] [cmake] [fi_info] [hpcc] [ip] [lmp]
+# usage: scripts/deps.sh [cargo] [cc] [chromium] [clang] [cmake] [fi_info] [g++] [hpcc] [ip] [lmp]
 #                        [mpicc.openmpi] [mpiexec.hydra] [mpirun.openmpi] [pkg-config] [pw.x]
 #                        [python3] [python3-venv] [srun] [tshark] [valgrind] [xdlu]
 set -eu
@@ -29,8 +29,10 @@ package_of() {
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
     chromium) echo chromium ;;
+    clang) echo clang ;;
     cmake) echo cmake ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
+    g++) echo g++ ;;
     hpcc) echo hpcc ;;
     ip) echo iproute2 ;;
     lmp) echo lammps ;;

@@ -2968,6 +2968,42 @@ int ayre_dequeue_wait(struct ayre_port *port,
                       int64_t timeout_us);
 
 /**
+ * The port's descriptor for `poll`, `epoll` and event loops. It is readable when something has
+ * come while the port rests. It belongs to the port: neither read, write nor close it.
+ *
+ * ```c
+ * for (;;) {
+ *     // Take everything: messages, notifications, records of queues.
+ *     if (ayre_port_rest(port) == 1) {
+ *         // The descriptor is in the epoll, with EPOLLIN.
+ *         epoll_wait(loop, events, 8, -1);
+ *         ayre_port_wake(port);
+ *     }
+ * }
+ * ```
+ */
+int ayre_port_fd(struct ayre_port *port);
+
+/**
+ * Prepares for the program's sleep at the port's descriptor. Returns 1 if the program may sleep:
+ * then the descriptor is readable as soon as something comes, until `ayre_port_wake`. Returns 0 if
+ * messages, notifications or deaths are to be taken, or the port has worked for its peers.
+ *
+ * A messenger first runs the handlers of messages that have come. It does not look for
+ * notifications: look at them, too, before the sleep.
+ *
+ * `ayre_recv` and `ayre_wait_notification` tell of deaths, also with a timeout of 0. The port does
+ * not know the program's queues and depots: look at them after this call, before the sleep. All
+ * functions may be called while the port rests.
+ */
+int ayre_port_rest(struct ayre_port *port);
+
+/**
+ * Ends a rest: the program takes what has come. Does nothing to a port that does not rest.
+ */
+int ayre_port_wake(struct ayre_port *port);
+
+/**
  * Registers a stage under a name of 1 to 64 bytes. The port is a messenger. The stage runs in the
  * calls that run handlers. `user` goes to each run, until the port closes.
  */

@@ -89,6 +89,14 @@ impl Interface {
         }
     }
 
+    /// Prepares for a sleep in an event loop. A messenger runs the handlers of what has come.
+    pub(crate) fn rest(&mut self) -> bool {
+        match self {
+            Self::Port(port) => port.rest(),
+            Self::Messenger(messenger, _) => messenger.rest(&mut ()),
+        }
+    }
+
     /// Ends a connection.
     pub(crate) fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         match self {

@@ -31,5 +31,6 @@ pub mod operation;
 pub mod place;
 pub mod port;
 pub mod queue;
+pub mod rest;
 pub mod stream;
 pub mod together;

@@ -7,8 +7,7 @@ use std::time::SystemTime;
 const SYSTEM: [&str; 5] = ["-lpthread", "-ldl", "-lm", "-lgcc_s", "-lrt"];
 
 /// As strict as people's own builds are.
-const STRICT: [&str; 7] =
-    ["-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+const STRICT: [&str; 6] = ["-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /// The folder of the library's sources.
 pub(crate) fn folder() -> &'static Path {
@@ -20,11 +19,13 @@ pub(crate) fn program(name: &str, files: &[PathBuf], compiler: &str, flags: &[&s
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let include = folder().join("include");
     let built = Command::new(compiler)
+        .args(language(compiler))
         .args(STRICT)
         .args(flags)
         .arg("-I")
         .arg(include)
         .args(files)
+        .args(NO_LANGUAGE)
         .arg(archive())
         .args(SYSTEM)
         .arg("-o")
@@ -34,6 +35,14 @@ pub(crate) fn program(name: &str, files: &[PathBuf], compiler: &str, flags: &[&s
     assert!(built.status.success(), "{name}: {}", String::from_utf8_lossy(&built.stderr));
     program
 }
+
+/// The language that a compiler is to take the files for.
+fn language(compiler: &str) -> [&'static str; 3] {
+    if compiler.ends_with("++") { ["-std=c++17", "-x", "c++"] } else { ["-std=c11", "-x", "c"] }
+}
+
+/// Other files are of the kinds that their names say.
+const NO_LANGUAGE: [&str; 2] = ["-x", "none"];
 
 /// The files of a folder that the compiler reads.
 pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {

@@ -49,6 +49,9 @@ static void null_handles(void) {
     FAILS(ayre_port_rank(NULL), AYRE_BAD_HANDLE);
     EXPECT(strstr(ayre_detail(), "ayre_port") != NULL);
     FAILS(ayre_progress(NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_port_fd(NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_port_rest(NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_port_wake(NULL), AYRE_BAD_HANDLE);
     FAILS(ayre_barrier(NULL), AYRE_BAD_HANDLE);
     FAILS(ayre_port_leave(NULL), AYRE_BAD_HANDLE);
     FAILS(ayre_port_peers(NULL, NULL, 0), AYRE_BAD_HANDLE);
@@ -130,6 +133,21 @@ static void wrong_values(struct all *all) {
     FAILS(ayre_port_connect_net(all->port, "nowhere"), AYRE_INVALID);
 }
 
+/* Rests that begin twice, and wakes of a port that does not rest. */
+static void odd_rests(struct all *all) {
+    unsigned char byte = 1;
+    ayre_message message;
+    EXPECT(ayre_port_fd(all->port) >= 0);
+    FAILS(ayre_port_wake(all->port), AYRE_OK);
+    while (ayre_port_rest(all->port) == 0) {
+    }
+    FAILS(ayre_port_rest(all->port), 1);
+    FAILS(ayre_send(all->port, all->own, 0, &byte, 1), AYRE_OK);
+    FAILS(ayre_port_rest(all->port), 0);
+    FAILS(ayre_try_recv(all->port, &byte, 1, &message), 1);
+    FAILS(ayre_port_wake(all->port), AYRE_OK);
+}
+
 /* Handles that were closed, even those that were closed long ago, and those of another kind. */
 static void stale_handles(struct all *all) {
     ayre_region *first = NULL;
@@ -187,6 +205,7 @@ int main(int count, char **arguments) {
     null_handles();
     null_arguments(&all);
     wrong_values(&all);
+    odd_rests(&all);
     stale_handles(&all);
     foreign_handles(&all, &other);
     texts();

@@ -59,5 +59,5 @@ for rank in 0 1; do
 done
 say "the example greets"
 
-AYRE_PYTHON="$home/bin/python3" cargo test -q -p ayre-python --profile "$profile" \
-    --test conformance
+PYTHON_WITH_AYRE="$home/bin/python3" cargo test -q -p ayre-conformance --profile "$profile" \
+    --test python

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import ayre
-from calls import Driver
+from peers import Driver
 from words import Words, failure
 
 

@@ -14,6 +14,7 @@
 //! The comments on classes and methods here are their docstrings.
 
 mod buffer;
+mod deposit;
 mod error;
 mod export;
 mod memory;
@@ -29,6 +30,11 @@ mod value;
 // needed.
 #[pyo3::pymodule(gil_used = false)]
 mod _ayre {
+    #[pymodule_export]
+    use crate::deposit::{
+        Deposit, Depot, Frozen, HeldMessage, Inlet, InletOptions, RemoteInlet, Reply, Stored,
+        assemble,
+    };
     #[pymodule_export]
     use crate::memory::{Grant, LocalSlice, Region, RemoteRegion};
     #[pymodule_export]

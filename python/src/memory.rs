@@ -151,6 +151,10 @@ impl LocalSlice {
     pub(crate) fn get(&self) -> ayre::memory::LocalSlice<'_> {
         self.region.get().region.slice(self.part.clone())
     }
+
+    pub(crate) fn parts(&self) -> (&ayre::Region, Range<usize>) {
+        (&self.region.get().region, self.part.clone())
+    }
 }
 
 #[pymethods]

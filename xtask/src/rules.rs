@@ -355,7 +355,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "buffer value",
             "port",
             "memory",
-            "export message operation queue together",
+            "deposit export message operation queue together",
         ],
     },
     CrateRules {

@@ -1,6 +1,6 @@
 //! The conformance suite over the package for Python: its driver is a program in Python.
 //!
-//! `scripts/python-try.sh` runs it: `AYRE_PYTHON` is an interpreter that has the package.
+//! `scripts/python-try.sh` runs it: `PYTHON_WITH_AYRE` is an interpreter that has the package.
 use ayre_conformance::suite;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 /// A program that runs the driver: the suite starts programs without arguments.
 static DRIVER: LazyLock<String> = LazyLock::new(|| {
-    let python = std::env::var("AYRE_PYTHON").expect("AYRE_PYTHON names an interpreter");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("driver");
+    let python = std::env::var("PYTHON_WITH_AYRE").expect("PYTHON_WITH_AYRE names an interpreter");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("python").join("driver");
     let driver = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-driver");
     let script = format!("#!/bin/sh\nexec '{python}' '{}'\n", folder.display());
     std::fs::write(&driver, script).expect("room for a script");
@@ -20,10 +20,10 @@ static DRIVER: LazyLock<String> = LazyLock::new(|| {
 suite! {
     /// Two ports, whose initiator performs operations itself.
     direct: ayre_conformance::driver::Driven::direct(&crate::DRIVER);
-    posted, waited, ports
+    posted, waited, depots, ports, shared_depots
 }
 suite! {
     /// Two ports, whose target performs operations in its own calls.
     mediated: ayre_conformance::driver::Driven::mediated(&crate::DRIVER);
-    posted, ports, mediated, inline
+    posted, depots, ports, shared_depots, mediated, inline
 }

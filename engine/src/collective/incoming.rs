@@ -1,10 +1,9 @@
 //! Receiving: portions of members, short and long, and notices.
-use super::running::PORTION_MAX;
 use super::state::Groups;
 use crate::active::outgoing::Outgoing;
 use crate::active::{Extension, LongHead, Messenger};
 use ayre_proto::active::long::Piece;
-use ayre_proto::collective::portion::{HEADER, PORTION, TAGS};
+use ayre_proto::collective::portion::{HEADER, PORTION, PORTION_MAX, TAGS};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 

@@ -1,11 +1,12 @@
 //! Requests: a collective, and the values that it works on.
 use super::group::GroupError;
 use super::layout::{Layout, elements_in};
-use super::running::{Running, chunk_of};
+use super::running::Running;
 use super::state::State;
 use super::values::{Changed, Read, ReadValues, Summand, Value, Values};
 use super::work::{Held, Work};
 use ayre_proto::collective::call::CallShape;
+use ayre_proto::collective::portion::chunk_of;
 use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, subtree};
 use ayre_proto::combine::{Combine, Number};
 use std::marker::PhantomData;
@@ -261,7 +262,7 @@ impl<'a> Parts<'a> {
     }
 
     fn work(self, place: Place, task: Task) -> Work<'a> {
-        let (members, chunk) = (place.members, chunk_of(task, place));
+        let (members, chunk) = (place.members, chunk_of(task, place.members));
         let (layout, from, held) = match self.collective {
             Collective::Gather | Collective::Scatter => self.by_root(place, task.schedule),
             Collective::Allgather => {

@@ -5,33 +5,10 @@ use super::work::Work;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
 use ayre_proto::collective::call::{CallMismatch, CallShape};
-use ayre_proto::collective::portion::{CHUNK, Header, PORTION};
-use ayre_proto::collective::{
-    Action, Blocks, Collective, MEMBERS_MAX, Place, Plan, Schedule, Step, Task,
-};
+use ayre_proto::collective::portion::{Header, PORTION, PORTION_MAX, chunk_of};
+use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Step};
 use ayre_proto::units::PeerId;
 use std::ops::Range;
-
-/// The most bytes of a portion, which a landing takes as one piece.
-// spec: COLL-12
-pub(super) const PORTION_MAX: usize = 1 << 15;
-
-const _: () = {
-    let least = PORTION_MAX * CHUNK as usize / MEMBERS_MAX;
-    assert!(least >= 64, "a chunk has some bytes of each block");
-    assert!(PORTION_MAX.is_multiple_of(16), "no number is cut in two");
-};
-
-/// The bytes of a vector or of each block that are done at a time. With them the portions from one
-/// member to another fit the window before the first is acknowledged.
-// spec: COLL-11, COLL-15
-pub(super) const fn chunk_of(task: Task, place: Place) -> usize {
-    match (is_vector(task.collective), task.schedule) {
-        (false, _) => (PORTION_MAX * CHUNK as usize / place.members) & !63,
-        (true, Schedule::Spread | Schedule::Ring) => PORTION_MAX * place.members,
-        (true, _) => PORTION_MAX,
-    }
-}
 
 /// Whether the collective works on vectors of equal length, rather than on a block for each member.
 const fn is_vector(collective: Collective) -> bool {
@@ -152,7 +129,7 @@ impl<'a> Running<'a> {
     fn next_chunk(&mut self) -> bool {
         debug_assert!(self.step.is_none(), "a chunk is done before the next one begins");
         let task = self.call.task;
-        let chunk = chunk_of(task, self.place);
+        let chunk = chunk_of(task, self.place.members);
         self.done += chunk;
         let is_left = match is_vector(task.collective) {
             true => self.work.next_chunk(chunk),

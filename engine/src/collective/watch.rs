@@ -10,10 +10,10 @@
 //! the link is tried again.
 use super::group::PendingCollective;
 use super::recorder::Recorder;
-use super::running::chunk_of;
 use crate::link::LinkLoad;
 use crate::port::Port;
 use ayre_proto::collective::forecast::{Cost, Forecast, Volume};
+use ayre_proto::collective::portion::chunk_of;
 use ayre_proto::collective::{Collective, Place, Schedule, Task};
 use ayre_proto::units::PeerId;
 use std::collections::HashMap;
@@ -231,7 +231,7 @@ fn cost(load: &LinkLoad, waiting: u64) -> Cost {
 
 /// The bytes for a forecast: of a vector, or of each block.
 fn volume(task: Task, place: Place, bytes: usize) -> Volume {
-    let chunk = chunk_of(task, place) as u64;
+    let chunk = chunk_of(task, place.members) as u64;
     debug_assert!(chunk > 0, "a collective goes on with each chunk");
     // A reduce-scatter works on a vector, but its chunks are parts of blocks.
     let is_cut = task.collective == Collective::ReduceScatter;

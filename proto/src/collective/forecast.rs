@@ -16,6 +16,7 @@
 //!
 //! A link holds one message that was not taken yet. That delays nobody: it only says in which order
 //! the members are computed.
+use super::portion::PORTION_MAX;
 use super::{Blocks, Collective, MEMBERS_MAX, Place, Plan, Schedule, Step, Task};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -26,7 +27,7 @@ pub const FORECAST_MAX: usize = 64;
 /// Chunks that are run through; what comes behind takes as long as the last one each.
 const CHUNKS: u64 = 3;
 /// Bytes of a portion.
-const PORTION: u64 = 1 << 15;
+const PORTION: u64 = PORTION_MAX as u64;
 /// Another schedule is worth it when it saves an eighth of the usual one's time.
 const GAIN: u64 = 8;
 

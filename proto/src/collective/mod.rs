@@ -94,6 +94,9 @@ impl Collective {
     }
 }
 
+/// Bytes of a vector from which all links, or processors, are worth being used at once.
+const LONG: usize = 16 << 10;
+
 /// A way to do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -140,6 +143,23 @@ impl Schedule {
         }
     }
 
+    /// The usual schedule of a collective for a number of members, where all links are alike.
+    /// `bytes` are those of the vector, or of each block.
+    // spec: COLL-6
+    pub const fn usual(collective: Collective, members: usize, bytes: usize) -> Self {
+        use Collective as C;
+        let is_long = bytes >= LONG;
+        match collective {
+            C::Barrier => Self::Doubling,
+            C::Broadcast | C::Gather | C::Scatter if is_long => Self::Star,
+            C::Broadcast | C::Reduce | C::Gather | C::Scatter => Self::Tree,
+            C::Allreduce if is_long && members > 2 => Self::Spread,
+            C::Allgather if is_long => Self::Spread,
+            C::Allreduce | C::Allgather | C::Scan => Self::Doubling,
+            C::Alltoall | C::ReduceScatter => Self::Spread,
+        }
+    }
+
     /// Whether its brackets are those of the others: else it is for what does not round.
     // spec: COLL-7
     pub const fn is_exact_only(self, collective: Collective) -> bool {
@@ -159,6 +179,14 @@ const _: () = {
             by += 1;
         }
         assert!(schedules > 0, "each collective has a schedule");
+        let mut members = 1;
+        while members <= 4 {
+            let short = Schedule::usual(collective, members, 0);
+            let long = Schedule::usual(collective, members, LONG);
+            let is_done = short.can(collective) && long.can(collective);
+            assert!(is_done, "the usual schedule can do it");
+            members += 1;
+        }
         at += 1;
     }
 };

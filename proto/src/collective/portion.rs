@@ -1,5 +1,5 @@
 //! Portions: what the messages of a collective say before the bytes.
-use super::{MEMBERS_MAX, Task};
+use super::{Collective, MEMBERS_MAX, Schedule, Task};
 use crate::combine::{Combine, Number};
 use crate::lane::Malformed;
 
@@ -109,6 +109,31 @@ pub const fn signature(what: u64, bytes: u64) -> u32 {
     let what = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = what ^ bytes.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(32);
     ((mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32) as u32
+}
+
+/// The most bytes of a portion, which a landing takes as one piece.
+// spec: COLL-12
+pub const PORTION_MAX: usize = 1 << 15;
+
+const _: () = {
+    let least = PORTION_MAX * CHUNK as usize / MEMBERS_MAX;
+    assert!(least >= 64, "a chunk has some bytes of each block");
+    assert!(PORTION_MAX.is_multiple_of(16), "no number is cut in two");
+};
+
+/// The bytes of a vector, or of each block, that a group of `members` members does at a time.
+/// With them the portions from one member to another fit the window before the first is
+/// acknowledged.
+// spec: COLL-11, COLL-15
+pub const fn chunk_of(task: Task, members: usize) -> usize {
+    use Collective as C;
+    let is_whole =
+        matches!(task.collective, C::Barrier | C::Broadcast | C::Reduce | C::Allreduce | C::Scan);
+    match (is_whole, task.schedule) {
+        (false, _) => (PORTION_MAX * CHUNK as usize / members) & !63,
+        (true, Schedule::Spread | Schedule::Ring) => PORTION_MAX * members,
+        (true, _) => PORTION_MAX,
+    }
 }
 
 /// Portions on their way between two members, in one direction: what a member may send and the

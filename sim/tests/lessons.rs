@@ -41,7 +41,7 @@ fn every_file_is_run_here() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         assert!(own.contains(&format!("run(\"{name}\"")), "{name}");
     }
-    assert_eq!(files.len(), 16);
+    assert_eq!(files.len(), 17);
 }
 
 #[test]
@@ -69,6 +69,16 @@ fn shared_counter() {
     let times = lock.end_ns / (70.0 * turn);
     assert!((1.0..1.1).contains(&times), "{lock:?}");
     assert!(queue.end_ns < atomic.end_ns, "{queue:?} {atomic:?}");
+}
+
+#[test]
+fn allreduce() {
+    let points = run("allreduce", &[]);
+    let mean = |at: usize| points[at].script.as_ref().unwrap().operations[0].mean_ns;
+    let [[doubling, spread, ring], long] = [0, 3].map(|from| [0, 1, 2].map(|at| mean(from + at)));
+    assert!(spread < doubling && 5.0 * doubling < ring, "{doubling} {spread} {ring}");
+    let [doubling, spread, ring] = long;
+    assert!(1.3 * spread < doubling && 1.3 * ring < doubling, "{doubling} {spread} {ring}");
 }
 
 #[test]

@@ -272,6 +272,12 @@ impl Cluster {
 
 /// Input of programs. They find it in memory, so it takes no time.
 impl Cluster {
+    /// How often something has come to a node, or a time of it was up. A program that has found
+    /// nothing need not look again before this number has grown.
+    pub fn heard(&self, node: u32) -> u64 {
+        self.members[node as usize].heard
+    }
+
     /// Takes the next message of a peer. In a mailbox it has to be the first one of all.
     pub fn receive(&mut self, node: u32, from: PeerId) -> Option<Message> {
         if self.profile.mailbox.is_some() {

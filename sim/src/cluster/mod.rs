@@ -80,6 +80,8 @@ struct Member {
     receives: Time,
     /// The time of the entry in `due` that counts.
     due: u64,
+    /// How often something has come, or a time was up.
+    heard: u64,
 }
 
 /// Nodes with a network between them.
@@ -186,6 +188,7 @@ impl Member {
             sends: Time::ZERO,
             receives: Time::ZERO,
             due: u64::MAX,
+            heard: 0,
         }
     }
 }

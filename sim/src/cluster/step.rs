@@ -33,6 +33,7 @@ impl Cluster {
             self.due.pop();
             if self.members[number as usize].due == due {
                 self.members[number as usize].due = u64::MAX;
+                self.members[number as usize].heard += 1;
                 self.with_node(number, Time::ZERO, |node, host| node.on_time(now, host));
             }
         }
@@ -102,6 +103,7 @@ impl Cluster {
             Passing::Fence(fence) => return self.on_fence(fence),
             passing => passing,
         };
+        self.members[to as usize].heard += 1;
         let (looks, own) = (Looks::all_the_time(self.nanos()), PeerId(to as u16));
         self.with_node(to, Time::ZERO, |node, host| match passing {
             Passing::Frame(_) | Passing::Fence(_) => {}

@@ -51,6 +51,9 @@ pub enum ScriptFault {
         /// The greatest one.
         most: u64,
     },
+    /// Numbers that are combined have 8 bytes.
+    #[error("{0} B: numbers that are combined have 8 B each")]
+    Words(u64),
     /// A word that is none of those that are allowed.
     #[error("{word:?} is none of {allowed}")]
     Choice {
@@ -107,6 +110,15 @@ pub enum ScriptFault {
         /// How many there are.
         nodes: u32,
     },
+    /// The root of a collective takes no part in any.
+    #[error("node {node} is to be the root, and has no collective itself")]
+    NoMember {
+        /// The node.
+        node: u32,
+    },
+    /// A schedule is not for that collective.
+    #[error("the schedule {0:?} is not for this collective")]
+    Schedule(String),
     /// A node has no such region.
     #[error("node {node} has no region {region:?}")]
     NotThere {

@@ -13,24 +13,28 @@
 //! [`read`] reads the text, [`Script::check`] looks whether the nodes are there, and [`run()`]
 //! carries it out on a [`Cluster`](crate::cluster::Cluster): the protocol's own nodes in simulated
 //! time.
+mod collective;
 mod error;
+mod exchange;
+mod needs;
 mod node;
 mod post;
 mod read;
 mod run;
 mod runner;
+mod way;
 mod world;
 
 pub use error::{ScriptError, ScriptFault};
 pub(super) use run::{Ran, run};
 pub(super) use runner::Kind;
 
+use self::collective::Joint;
 use super::units::Span;
 use crate::cluster::InterfaceTimes;
 use ayre_proto::alu::Atomic;
 use ayre_proto::lock::LockMode;
 use ayre_proto::notify::Classes;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A script, with the times of the interfaces that carry it out.
@@ -214,7 +218,7 @@ enum Statement {
         to: Option<Who>,
     },
     Compute(Span),
-    Barrier,
+    Collective(Joint),
     Wait {
         at: Place,
         value: u64,
@@ -251,7 +255,7 @@ impl Statement {
             Self::Unlock { .. } => "unlock",
             Self::Flush { .. } => "flush",
             Self::Compute(_) => "compute",
-            Self::Barrier => "barrier",
+            Self::Collective(joint) => joint.word(),
             Self::Wait { .. } => "wait",
             Self::Check { .. } => "check",
             Self::Kill(_) => "kill",
@@ -317,19 +321,6 @@ impl Statement {
     }
 }
 
-/// The connections and capabilities that a script needs.
-#[derive(Debug, Default)]
-struct Needs {
-    /// Pairs of nodes, the lower number first.
-    pairs: BTreeSet<(u32, u32)>,
-    /// A holder, a node, and its region.
-    grants: BTreeSet<(u32, u32, usize)>,
-    /// A producer, and a queue.
-    producers: BTreeSet<(u32, usize)>,
-    /// The nodes that meet at barriers.
-    barrier: BTreeSet<u32>,
-}
-
 impl Script {
     /// Reads the text of a file with this name.
     ///
@@ -351,74 +342,6 @@ impl Script {
         ScriptError { file: self.file.clone(), line, fault }
     }
 
-    fn needs(&self, nodes: u32) -> Result<Needs, ScriptError> {
-        let is_there = |line: usize, node: u32| match node < nodes {
-            true => Ok(()),
-            false => Err(self.fail(line, ScriptFault::NoNode { node, nodes })),
-        };
-        let last = |nodes: Nodes| if let Nodes::Range(_, last) = nodes { last } else { 0 };
-        for region in &self.regions {
-            is_there(region.line, last(region.homes))?;
-        }
-        for queue in &self.queues {
-            is_there(queue.line, queue.home)?;
-        }
-        let mut needs = Needs::default();
-        for block in &self.blocks {
-            is_there(block.line, last(block.nodes))?;
-            for own in (0..nodes).filter(|node| block.nodes.has(*node)) {
-                for line in &block.body {
-                    let peer = line.statement.who().map(|who| who.resolve(own, nodes));
-                    peer.map_or(Ok(()), |peer| is_there(line.number, peer))?;
-                    self.need(&mut needs, line, (own, nodes), peer)?;
-                }
-            }
-        }
-        needs.meet();
-        Ok(needs)
-    }
-
-    /// Notes the needs of a statement of a node.
-    fn need(
-        &self,
-        needs: &mut Needs,
-        line: &Line,
-        (own, nodes): (u32, u32),
-        peer: Option<u32>,
-    ) -> Result<(), ScriptError> {
-        let statement = &line.statement;
-        if let Some(place) = statement.place() {
-            let home = self.home(&place, own, nodes).map_err(|why| self.fail(line.number, why))?;
-            let is_local = matches!(statement, Statement::Wait { .. } | Statement::Check { .. });
-            if is_local && home != own {
-                let region = self.regions[place.region].name.clone();
-                return Err(self.fail(line.number, ScriptFault::NotOwn { region, node: own }));
-            }
-            if !is_local {
-                needs.grants.insert((own, home, place.region));
-                needs.pair(own, home);
-            }
-        }
-        match *statement {
-            Statement::Append { queue, .. } => {
-                needs.producers.insert((own, queue));
-                needs.pair(own, self.queues[queue].home);
-            }
-            Statement::Take { queue, .. } if self.queues[queue].home != own => {
-                let queue = self.queues[queue].name.clone();
-                return Err(
-                    self.fail(line.number, ScriptFault::NotOwn { region: queue, node: own })
-                );
-            }
-            Statement::Barrier => {
-                needs.barrier.insert(own);
-            }
-            Statement::Kill(_) | Statement::Restart(_) => {}
-            _ => peer.into_iter().for_each(|peer| needs.pair(own, peer)),
-        }
-        Ok(())
-    }
-
     /// The node whose region a place is in.
     fn home(&self, place: &Place, own: u32, nodes: u32) -> Result<u32, ScriptFault> {
         let region = &self.regions[place.region];
@@ -436,30 +359,4 @@ impl Script {
         }
         Ok(home)
     }
-}
-
-impl Needs {
-    fn pair(&mut self, one: u32, other: u32) {
-        self.pairs.insert((one.min(other), one.max(other)));
-    }
-
-    /// The nodes of the barrier, each with those that it tells, and the region that stands for it.
-    fn meet(&mut self) {
-        let members: Vec<_> = self.barrier.iter().copied().collect();
-        for (place, own) in members.iter().enumerate() {
-            for round in 0..rounds(members.len()) {
-                let told = members[(place + (1 << round)) % members.len()];
-                self.grants.insert((*own, told, BARRIER));
-                self.pair(*own, told);
-            }
-        }
-    }
-}
-
-/// Stands for the region of the barrier.
-const BARRIER: usize = usize::MAX;
-
-/// Rounds of a barrier of this number of nodes.
-fn rounds(members: usize) -> u32 {
-    members.next_power_of_two().trailing_zeros()
 }

@@ -1,4 +1,5 @@
 //! A node of a script: where it is in its statements, and what it has under way.
+use super::collective::Running;
 use super::{Block, Line, Script, Statement};
 use crate::cluster::Local;
 use crate::time::Time;
@@ -54,9 +55,11 @@ pub(super) struct Member {
     /// The operations that have ended, and that number when the peers were asked last.
     pub(super) ended_operations: u64,
     pub(super) asked: Option<u64>,
-    /// The barriers that it has begun, and the round of the one that it is in.
-    pub(super) barriers: u64,
-    pub(super) round: u32,
+    /// The collectives that it has done, and the one that it is in.
+    pub(super) collectives: u32,
+    pub(super) running: Option<Running>,
+    /// How often the node had heard anything when its program looked last.
+    pub(super) heard: u64,
     /// When it had nothing more to do, or was killed.
     pub(super) ended: Option<Time>,
 }

@@ -204,17 +204,6 @@ impl Runner<'_> {
             _ => None,
         }
     }
-
-    /// A node posts to another one at a barrier, and waits for nothing.
-    pub(super) fn tell(&mut self, node: u32, told: u32, round: u32, value: u64) -> bool {
-        let Some(key) = self.world.barrier_key(node, told) else { return true };
-        let claim = Claim { key, offset: 8 * u64::from(round), len: 8 };
-        let classes = Classes::empty();
-        let command =
-            Command { action: Action::Immediate(value), classes, tag: 0, value: 0, claim };
-        let order = Order { command, shape: Shape::contiguous(8), local: None };
-        self.world.cluster.post(node, PeerId(told as u16), order).is_ok()
-    }
 }
 
 /// The first byte that is not as expected.
@@ -223,7 +212,7 @@ pub(super) fn bytes_differ(bytes: &[u8], expect: u8) -> Option<String> {
     Some(format!("brought {} at byte {place}, and {expect} is expected", bytes[place]))
 }
 
-fn ended_in(fault: Fault) -> String {
+pub(super) fn ended_in(fault: Fault) -> String {
     format!("ended in a fault: {fault}")
 }
 
@@ -231,7 +220,7 @@ fn over(done: Result<(), impl Into<Refusal>>) -> Tried {
     done.map_or_else(|error| failed(error.into()), |()| Tried::Over)
 }
 
-fn failed(error: Refusal) -> Tried {
+pub(super) fn failed(error: Refusal) -> Tried {
     let Refusal::Node(error) = error else { return Tried::Fault(Fault::Malformed) };
     match error {
         PostError::Fault(fault) => Tried::Fault(fault),

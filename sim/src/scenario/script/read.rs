@@ -1,20 +1,26 @@
 //! The text form: a statement a line.
 use super::super::nearest::nearest;
 use super::super::units;
+use super::collective::{COLLECTIVES, Joint};
 use super::error::{OPERATIONS_MAX, STATEMENTS_MAX, ScriptError, ScriptFault};
+use super::way::OWN;
 use super::{Block, Line, Nodes, Note, Place, Queue, Region, Script, Statement, Who};
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
+use ayre_proto::collective::{Collective, Schedule};
+use ayre_proto::combine::Combine;
 use ayre_proto::limits::{BATCH_MAX, EAGER_MAX, LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
 use ayre_proto::lock::LockMode;
 use ayre_proto::notify::Classes;
 
 /// Bytes of all regions at most, each counted once.
 const MEMORY_MAX: u64 = 1 << 30;
+/// Bytes of a collective's vector, or of each of its blocks, at most.
+const VECTOR_MAX: u64 = 1 << 26;
 /// Nodes have smaller numbers.
 const NODES_MAX: u64 = 1024;
 
 /// The form of each statement, by its first word.
-const FORMS: [(&str, &str); 26] = [
+const FORMS: [(&str, &str); 35] = [
     ("region", "region NAME LENGTH NODES"),
     ("queue", "queue NAME LENGTH NODE"),
     ("node", "node NODES"),
@@ -33,7 +39,16 @@ const FORMS: [(&str, &str); 26] = [
     ("unlock", "unlock PLACE OFFSET [mode=shared]"),
     ("flush", "flush [NODE]"),
     ("compute", "compute TIME"),
-    ("barrier", "barrier"),
+    ("barrier", "barrier [schedule=]"),
+    ("broadcast", "broadcast LENGTH [root=NUMBER] [schedule=]"),
+    ("reduce", "reduce LENGTH OPERATION [root=NUMBER] [schedule=]"),
+    ("allreduce", "allreduce LENGTH OPERATION [schedule=]"),
+    ("gather", "gather LENGTH [root=NUMBER] [schedule=]"),
+    ("scatter", "scatter LENGTH [root=NUMBER] [schedule=]"),
+    ("allgather", "allgather LENGTH [schedule=]"),
+    ("alltoall", "alltoall LENGTH [schedule=]"),
+    ("scan", "scan LENGTH OPERATION [schedule=]"),
+    ("reduce-scatter", "reduce-scatter LENGTH OPERATION [schedule=]"),
     ("wait", "wait PLACE OFFSET VALUE"),
     ("check", "check PLACE OFFSET VALUE"),
     ("kill", "kill NODE"),
@@ -56,6 +71,23 @@ const ATOMICS: [(&str, AtomicOp); 11] = [
     ("swap", AtomicOp::Swap),
     ("compare-swap", AtomicOp::CompareSwap),
     ("fcaa", AtomicOp::Fcaa),
+];
+const COMBINES: [(&str, Combine); 7] = [
+    ("sum", Combine::Sum),
+    ("product", Combine::Prod),
+    ("min", Combine::Min),
+    ("max", Combine::Max),
+    ("and", Combine::BAnd),
+    ("or", Combine::BOr),
+    ("xor", Combine::BXor),
+];
+const COMBINE_NAMES: &str = "sum, product, min, max, and, or, xor";
+const SCHEDULES: [(&str, Schedule); Schedule::ALL.len()] = [
+    ("star", Schedule::Star),
+    ("tree", Schedule::Tree),
+    ("doubling", Schedule::Doubling),
+    ("spread", Schedule::Spread),
+    ("ring", Schedule::Ring),
 ];
 const ATOMIC_NAMES: &str =
     "add, and, or, xor, min, max, min-signed, max-signed, swap, compare-swap, fcaa";
@@ -420,7 +452,9 @@ impl<'a> Words<'a> {
             "send" => {
                 let (to, len) = (who(self.next()?)?, self.length(EAGER_MAX as u64)?);
                 let fill = self.byte("fill")?.unwrap_or(0);
-                Statement::Send { to, len, fill, tag: self.tag()?.unwrap_or(0) }
+                let tag = self.option("tag").map(|word| number(word, 0, u64::from(OWN) - 1));
+                let tag = tag.transpose()?.unwrap_or(0) as u32;
+                Statement::Send { to, len, fill, tag }
             }
             "receive" => {
                 let (from, tag) = (who(self.next()?)?, self.tag()?);
@@ -434,14 +468,40 @@ impl<'a> Words<'a> {
                     span.map_err(|why| ScriptFault::Unit { word: short(&word), why })?,
                 )
             }
-            "barrier" => Statement::Barrier,
             "kill" => Statement::Kill(who(self.next()?)?),
             "restart" => Statement::Restart(who(self.next()?)?),
             "repeat" => Statement::Repeat(self.number(1, OPERATIONS_MAX)? as u32),
             "together" => Statement::Together,
             "batch" => Statement::Batch(who(self.next()?)?),
-            _ => Statement::End(0),
+            _ => match COLLECTIVES.iter().find(|(word, _)| *word == first) {
+                Some((_, collective)) => Statement::Collective(self.collective(*collective)?),
+                None => Statement::End(0),
+            },
         })
+    }
+
+    fn collective(&mut self, collective: Collective) -> Result<Joint, ScriptFault> {
+        let is_barrier = collective == Collective::Barrier;
+        let len = if is_barrier { 0 } else { self.length(VECTOR_MAX)? };
+        let combine = if collective.combines() {
+            let word = self.next()?;
+            let found = COMBINES.iter().find(|(name, _)| *name == word);
+            let none = || ScriptFault::Choice { word: short(word), allowed: COMBINE_NAMES };
+            Some(found.map(|(_, combine)| *combine).ok_or_else(none)?)
+        } else {
+            None
+        };
+        if combine.is_some() && !len.is_multiple_of(8) {
+            return Err(ScriptFault::Words(len));
+        }
+        let root = if collective.has_root() { self.option("root") } else { None };
+        let root = root.map(|word| number(word, 0, NODES_MAX - 1)).transpose()?;
+        let schedule = self.choice("schedule", &SCHEDULES)?;
+        if let Some(schedule) = schedule.filter(|schedule| !schedule.can(collective)) {
+            return Err(ScriptFault::Schedule(format!("{schedule:?}").to_lowercase()));
+        }
+        let root = root.map(|root| root as u32);
+        Ok(Joint { collective, len, combine, root, schedule })
     }
 }
 

@@ -4,15 +4,16 @@
 //! the next event. Where nobody moves for [`STILL`], a node waits for ever: a fault of the script.
 use super::node::Member;
 use super::post::bytes_differ;
-use super::runner::{Kind, Runner};
+use super::runner::{Kind, Over, Runner};
 use super::world::World;
-use super::{Line, Script, ScriptError, ScriptFault, ScriptWork, Statement, rounds};
+use super::{Line, Script, ScriptError, ScriptFault, ScriptWork, Statement};
 use crate::cluster::{Cluster, Event};
 use crate::network::Parameters;
 use crate::time::Time;
 use crate::topology::Topology;
 use ayre_proto::node::carrier::lanes::OfferKind;
 use ayre_proto::units::PeerId;
+use std::collections::HashMap;
 
 /// A node that moves no more for so long waits for ever: by then links have noticed deaths.
 const STILL: Time = Time::from_nanos(10_000_000_000);
@@ -41,7 +42,8 @@ pub(in super::super) fn run(
     let begun = world.cluster.now();
     let members = (0..world.nodes).map(|node| Member::new(script, node)).collect();
     let cycle = parameters.link.phit;
-    let mut runner = Runner { world, members, kinds: vec![], moved: begun, cycle };
+    let mut runner =
+        Runner { world, members, ways: HashMap::new(), kinds: vec![], moved: begun, cycle };
     runner.run()?;
     let used = (0_u32..).zip(&runner.members).filter(|(_, member)| member.is_used());
     let ended = |(node, member): (u32, &Member)| Some((node, member.ended? - begun));
@@ -52,9 +54,6 @@ pub(in super::super) fn run(
         cluster: runner.world.cluster,
     })
 }
-
-/// Whether a statement is over.
-type Over = Result<bool, ScriptError>;
 
 impl Runner<'_> {
     fn run(&mut self) -> Result<(), ScriptError> {
@@ -106,7 +105,8 @@ impl Runner<'_> {
                 return Ok(true);
             };
             self.member_mut(node).begun.get_or_insert(now);
-            if !self.carry_out(node, line)? {
+            let computes = matches!(line.statement, Statement::Compute(_));
+            if !self.carry_out(node, line)? && (computes || !self.poll(node)) {
                 return Ok(has_moved);
             }
             has_moved = true;
@@ -240,7 +240,7 @@ impl Runner<'_> {
                 let end = now + span.time(self.cycle);
                 Ok(*self.member_mut(node).wake.get_or_insert(end) <= now)
             }
-            Statement::Barrier => Ok(self.barrier(node)),
+            Statement::Collective(joint) => self.collective(node, line, &joint),
             Statement::Wait { at, value } => {
                 Ok(self.own_word(node, line, at.region, at.offset)? == value)
             }
@@ -275,8 +275,8 @@ impl Runner<'_> {
         let cluster = &mut self.world.cluster;
         let what = match line.statement {
             Statement::Receive { from, tag, expect } => {
-                let from = PeerId(from.resolve(node, nodes) as u16);
-                let Some(message) = cluster.receive(node, from) else { return Ok(false) };
+                let from = from.resolve(node, nodes);
+                let Some(message) = self.message(node, from) else { return Ok(false) };
                 let differ = differ("tag", tag.map(u64::from), message.tag.into());
                 differ.or_else(|| bytes_differ(&message.bytes, expect?))
             }
@@ -329,35 +329,6 @@ impl Runner<'_> {
         left.is_empty()
     }
 
-    /// A barrier by dissemination: in round k each node tells the one that is 2^k places further,
-    /// and waits until it was told.
-    fn barrier(&mut self, node: u32) -> bool {
-        let members: Vec<_> = self.world.needs.barrier.iter().copied().collect();
-        let place = members.iter().position(|member| *member == node).unwrap_or_default();
-        loop {
-            let member = self.member(node);
-            let (round, next) = (member.round, member.barriers + 1);
-            if round == rounds(members.len()) {
-                let member = self.member_mut(node);
-                (member.round, member.barriers) = (0, next);
-                return true;
-            }
-            if !self.member(node).is_posted {
-                let told = members[(place + (1 << round)) % members.len()];
-                if !self.tell(node, told, round, next) {
-                    return false;
-                }
-                self.member_mut(node).is_posted = true;
-            }
-            let word = self.world.word(node, super::BARRIER, 8 * u64::from(round));
-            if word.unwrap_or_default() < next {
-                return false;
-            }
-            self.member_mut(node).is_posted = false;
-            self.member_mut(node).round += 1;
-        }
-    }
-
     fn own_word(
         &self,
         node: u32,
@@ -388,6 +359,7 @@ impl Runner<'_> {
             return Err(self.unexpected(node, line, format!("node {dead} is alive")));
         }
         self.world.restart(dead)?;
+        self.ways.retain(|(one, other), _| *one != dead && *other != dead);
         let fresh = Member::new(self.world.script, dead);
         *self.member_mut(dead) = fresh;
         Ok(true)

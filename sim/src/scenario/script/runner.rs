@@ -1,19 +1,26 @@
 //! The nodes of a script, and the times of their operations.
 use super::node::Member;
+use super::way::Way;
 use super::world::World;
 use super::{Line, ScriptError, ScriptFault};
 use crate::time::Time;
+use std::collections::HashMap;
 
 /// The nodes of a script on their way.
 pub(super) struct Runner<'a> {
     pub(super) world: World<'a>,
     pub(super) members: Vec<Member>,
+    /// By node and peer.
+    pub(super) ways: HashMap<(u32, u32), Way>,
     pub(super) kinds: Vec<Kind>,
     /// When a node moved last.
     pub(super) moved: Time,
     /// The time of a phit.
     pub(super) cycle: Time,
 }
+
+/// Whether a statement is over.
+pub(super) type Over = Result<bool, ScriptError>;
 
 /// Operations of one kind.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,13 @@
 //! A script's cluster: connections, regions, capabilities and queues.
-use super::{BARRIER, Needs, Place, Script, ScriptError, ScriptFault, rounds};
+use super::needs::{LANDING, Needs};
+use super::{Place, Script, ScriptError, ScriptFault, way};
 use crate::cluster::{Cluster, InterfaceTimes, Program};
 use crate::network::Parameters;
 use crate::time::Time;
 use crate::topology::Topology;
 use ayre_proto::units::{Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
+use core::ops::Range;
 use std::collections::HashMap;
 
 /// The set-up is over when nothing happens for so long.
@@ -22,6 +24,12 @@ pub(super) struct World<'a> {
     regions: HashMap<(u32, usize), u16>,
     /// The key of a holder to a node's region.
     keys: HashMap<(u32, u32, usize), Key>,
+    /// The members of the group.
+    pub(super) group: Vec<u32>,
+    /// The peers of a node whose messages it takes whenever it waits.
+    pub(super) talks: HashMap<u32, Vec<u32>>,
+    /// The region of a node that is its landing for a peer.
+    landings: HashMap<(u32, u32), u16>,
     /// The number of a queue among those of a producer, as its consumer and as the producer has it.
     pub(super) consumed: HashMap<(u32, usize), usize>,
     pub(super) produced: HashMap<(u32, usize), usize>,
@@ -40,7 +48,23 @@ impl<'a> World<'a> {
             cluster.map_err(|error| script.fail(1, ScriptFault::Cluster(error.to_string())))?;
         let (regions, keys) = (HashMap::new(), HashMap::new());
         let (consumed, produced) = (HashMap::new(), HashMap::new());
-        let mut world = Self { script, needs, nodes, cluster, regions, keys, consumed, produced };
+        let (group, mut talks) = (needs.group.iter().copied().collect(), HashMap::new());
+        for &(node, peer) in &needs.talks {
+            talks.entry(node).or_insert_with(Vec::new).push(peer);
+        }
+        let mut world = Self {
+            script,
+            needs,
+            nodes,
+            cluster,
+            regions,
+            keys,
+            group,
+            talks,
+            landings: HashMap::new(),
+            consumed,
+            produced,
+        };
         for node in 0..nodes {
             world.open(node)?;
         }
@@ -58,27 +82,16 @@ impl<'a> World<'a> {
     fn open(&mut self, node: u32) -> Result<(), ScriptError> {
         for (number, region) in self.script.regions.iter().enumerate() {
             if region.homes.has(node) {
-                self.add_region(node, number, region.len, region.line)?;
+                let made = self.add_region(node, region.len, region.line)?;
+                self.regions.insert((node, number), made);
             }
-        }
-        if self.needs.barrier.contains(&node) {
-            let len = 8 * u64::from(rounds(self.needs.barrier.len()).max(1));
-            self.add_region(node, BARRIER, len, 1)?;
         }
         Ok(())
     }
 
-    fn add_region(
-        &mut self,
-        node: u32,
-        region: usize,
-        len: u64,
-        line: usize,
-    ) -> Result<(), ScriptError> {
+    fn add_region(&mut self, node: u32, len: u64, line: usize) -> Result<u16, ScriptError> {
         let number = self.cluster.program_mut(node).add_region(vec![0; len as usize]);
-        let full = |error| self.script.fail(line, ScriptFault::Cluster(format!("{error}")));
-        self.regions.insert((node, region), number.map_err(full)?);
-        Ok(())
+        number.map_err(|error| self.script.fail(line, ScriptFault::Cluster(format!("{error}"))))
     }
 
     /// Connects two nodes, and hands out the capabilities and queues that they need of each other.
@@ -91,7 +104,7 @@ impl<'a> World<'a> {
         let directions =
             if one == other { &[(one, other)][..] } else { &[(one, other), (other, one)] };
         for &(holder, home) in directions {
-            let range = (holder, home, 0)..=(holder, home, BARRIER);
+            let range = (holder, home, 0)..=(holder, home, LANDING);
             let grants: Vec<_> = self.needs.grants.range(range).copied().collect();
             for (_, _, region) in grants {
                 self.share(holder, home, region)?;
@@ -113,10 +126,13 @@ impl<'a> World<'a> {
     }
 
     fn share(&mut self, holder: u32, home: u32, region: usize) -> Result<(), ScriptError> {
-        let number = self.regions[&(home, region)];
-        let (len, line) = match self.script.regions.get(region) {
-            Some(region) => (region.len, region.line),
-            None => (8 * u64::from(rounds(self.needs.barrier.len()).max(1)), 1),
+        let (number, len, line) = match self.script.regions.get(region) {
+            Some(of) => (self.regions[&(home, region)], of.len, of.line),
+            None => {
+                let number = self.add_region(home, way::LANDING, 1)?;
+                self.landings.insert((home, holder), number);
+                (number, way::LANDING, 1)
+            }
         };
         let holder_id = PeerId(holder as u16);
         let cover =
@@ -160,9 +176,16 @@ impl<'a> World<'a> {
         Some((home, *self.keys.get(&(own, home, place.region))?))
     }
 
-    /// The key of a node to the flags of another one at barriers.
-    pub(super) fn barrier_key(&self, own: u32, home: u32) -> Option<Key> {
-        self.keys.get(&(own, home, BARRIER)).copied()
+    /// The key of a node to its landing at another one.
+    pub(super) fn landing_key(&self, own: u32, home: u32) -> Option<Key> {
+        self.keys.get(&(own, home, LANDING)).copied()
+    }
+
+    /// Bytes that a peer has put into its landing at a node.
+    pub(super) fn landed(&self, (node, peer): (u32, u32), part: Range<u64>) -> &[u8] {
+        let landing = self.landings.get(&(node, peer));
+        let bytes = landing.map(|number| self.cluster.program(node).region(*number, part));
+        bytes.and_then(Result::ok).unwrap_or_default()
     }
 
     /// A word of a node's own region; nothing, if it is not in it.

@@ -1,0 +1,140 @@
+//! The connections and capabilities that a script needs.
+use super::collective::Joint;
+use super::way::WHOLE_MAX;
+use super::{Line, Nodes, Script, ScriptError, ScriptFault, Statement};
+use ayre_proto::collective::{Place, Plan, Step, Task};
+use std::collections::BTreeSet;
+
+/// Stands for the region of a landing.
+pub(super) const LANDING: usize = usize::MAX;
+
+/// The ways between nodes, and all that is handed out on them.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// Pairs of nodes, the lower number first.
+    pub(super) pairs: BTreeSet<(u32, u32)>,
+    /// A holder, a node, and its region.
+    pub(super) grants: BTreeSet<(u32, u32, usize)>,
+    /// A producer, and a queue.
+    pub(super) producers: BTreeSet<(u32, usize)>,
+    /// The nodes with collectives.
+    pub(super) group: BTreeSet<u32>,
+    /// A node, and a peer whose messages it takes whenever it waits.
+    pub(super) talks: BTreeSet<(u32, u32)>,
+}
+
+impl Needs {
+    fn pair(&mut self, one: u32, other: u32) {
+        self.pairs.insert((one.min(other), one.max(other)));
+    }
+
+    /// A node sends another one messages of at most this number of bytes.
+    pub(super) fn talk(&mut self, from: u32, to: u32, bytes: usize) {
+        self.pair(from, to);
+        self.talks.extend([(from, to), (to, from)]);
+        if bytes > WHOLE_MAX {
+            self.grants.insert((from, to, LANDING));
+        }
+    }
+
+    /// Notes the ways between the members of the group.
+    fn meet(&mut self, script: &Script) -> Result<(), ScriptError> {
+        let group: Vec<_> = self.group.iter().copied().collect();
+        for block in &script.blocks {
+            for line in &block.body {
+                let Statement::Collective(joint) = &line.statement else { continue };
+                let not_there = ScriptFault::NoMember { node: joint.root.unwrap_or_default() };
+                let task = joint.task(&group).ok_or_else(|| script.fail(line.number, not_there))?;
+                for own in (0..group.len()).filter(|own| block.nodes.has(group[*own])) {
+                    self.follow(joint, task, Place { member: own, members: group.len() }, &group);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the ways that the plan of a member takes.
+    fn follow(&mut self, joint: &Joint, task: Task, place: Place, group: &[u32]) {
+        let about = joint.about(task, place, 0);
+        for step in Plan::new(task, place).into_iter().flatten() {
+            let own = group[place.member];
+            match step {
+                Step::Send { to, blocks } => {
+                    self.talk(own, group[to], about.bytes_of(blocks, 0) as usize);
+                }
+                Step::Receive { from, .. } => self.talk(group[from], own, 0),
+                Step::PushOwn { .. } => {}
+            }
+        }
+    }
+}
+
+impl Script {
+    pub(super) fn needs(&self, nodes: u32) -> Result<Needs, ScriptError> {
+        let is_there = |line: usize, node: u32| match node < nodes {
+            true => Ok(()),
+            false => Err(self.fail(line, ScriptFault::NoNode { node, nodes })),
+        };
+        let last = |nodes: Nodes| if let Nodes::Range(_, last) = nodes { last } else { 0 };
+        for region in &self.regions {
+            is_there(region.line, last(region.homes))?;
+        }
+        for queue in &self.queues {
+            is_there(queue.line, queue.home)?;
+        }
+        let mut needs = Needs::default();
+        for block in &self.blocks {
+            is_there(block.line, last(block.nodes))?;
+            for own in (0..nodes).filter(|node| block.nodes.has(*node)) {
+                for line in &block.body {
+                    let peer = line.statement.who().map(|who| who.resolve(own, nodes));
+                    peer.map_or(Ok(()), |peer| is_there(line.number, peer))?;
+                    self.need(&mut needs, line, (own, nodes), peer)?;
+                }
+            }
+        }
+        needs.meet(self)?;
+        Ok(needs)
+    }
+
+    /// Notes the needs of a statement of a node.
+    fn need(
+        &self,
+        needs: &mut Needs,
+        line: &Line,
+        (own, nodes): (u32, u32),
+        peer: Option<u32>,
+    ) -> Result<(), ScriptError> {
+        let statement = &line.statement;
+        if let Some(place) = statement.place() {
+            let home = self.home(&place, own, nodes).map_err(|why| self.fail(line.number, why))?;
+            let is_local = matches!(statement, Statement::Wait { .. } | Statement::Check { .. });
+            if is_local && home != own {
+                let region = self.regions[place.region].name.clone();
+                return Err(self.fail(line.number, ScriptFault::NotOwn { region, node: own }));
+            }
+            if !is_local {
+                needs.grants.insert((own, home, place.region));
+                needs.pair(own, home);
+            }
+        }
+        match *statement {
+            Statement::Append { queue, .. } => {
+                needs.producers.insert((own, queue));
+                needs.pair(own, self.queues[queue].home);
+            }
+            Statement::Take { queue, .. } if self.queues[queue].home != own => {
+                let queue = self.queues[queue].name.clone();
+                return Err(
+                    self.fail(line.number, ScriptFault::NotOwn { region: queue, node: own })
+                );
+            }
+            Statement::Collective(_) => {
+                needs.group.insert(own);
+            }
+            Statement::Kill(_) | Statement::Restart(_) => {}
+            _ => peer.into_iter().for_each(|peer| needs.pair(own, peer)),
+        }
+        Ok(())
+    }
+}

@@ -48,9 +48,10 @@ say "wheel: $wheel"
     --ignore-unused-allowlist
 say "ruff, mypy: good"
 
-(cd python && "$home/bin/python3" -m pytest)
 cargo build -q -p ayre-cli --profile "$profile"
-"$target/$profile/ayre" run -n 2 -- "$home/bin/python3" python/examples/hello.py >"$home/said"
+tool="$target/$profile/ayre"
+(cd python && TOOL_OF_AYRE="$tool" "$home/bin/python3" -m pytest)
+"$tool" run -n 2 -- "$home/bin/python3" python/examples/hello.py >"$home/said"
 for rank in 0 1; do
     grep -q "rank $rank: hello, neighbour" "$home/said" || {
         say "the example said: $(cat "$home/said")"

@@ -104,7 +104,7 @@ impl<'py> Room<'py> {
     }
 
     /// The bytes of an object that a call writes, in one piece, in rows, or to be unpacked.
-    pub(crate) fn into_rows<'a>(
+    pub(crate) fn writable_rows<'a>(
         &'a mut self,
         object: &Bound<'py, PyAny>,
     ) -> Outcome<Destination<'a>> {

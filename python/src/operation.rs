@@ -80,7 +80,7 @@ impl Port {
             let bytes = room.one_piece(into)?;
             return number(self.wait(py, |port| port.get_strided(from, offset, bytes, rows, with)));
         }
-        let destination = room.into_rows(into)?;
+        let destination = room.writable_rows(into)?;
         let (bytes, rows) = (&mut *destination.bytes, destination.rows);
         let got = match rows {
             Some(rows) => self.wait(py, |port| port.get_strided(from, offset, bytes, rows, with)),

@@ -302,7 +302,7 @@ impl Port {
         }
         let port = self.take()?;
         let left = py.detach(move || port.map_or(Ok(()), ayre::Port::leave));
-        outcome.and(left.map_err(Failure::from))
+        outcome.and_then(|()| Ok(left?))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -3,7 +3,7 @@ use crate::buffer::Room;
 use crate::error::{Failure, Misuse, Outcome};
 use crate::port::Port;
 use crate::value::{Peer, timeout};
-use ayre::{PostError, ReceiveError};
+use ayre::PostError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -184,9 +184,8 @@ impl Port {
         let mut room = Room::new();
         let into = room.one_piece(buffer)?;
         let queue = &mut held(&queue.0)?.queue;
-        let taken: Result<ayre::message::Record, Failure> =
-            self.wait::<_, ReceiveError>(buffer.py(), |port| port.dequeue_wait(queue, into, until));
-        Ok(taken.map(|found| (found.source.0, found.len))?)
+        let found = self.wait(buffer.py(), |port| port.dequeue_wait(queue, into, until))?;
+        Ok((found.source.0, found.len))
     }
 }
 

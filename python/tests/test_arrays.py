@@ -176,8 +176,12 @@ def test_tensors_of_other_libraries_are_taken(loop: Loop) -> None:
     loop.port.flush(loop.own)
     assert (loop.region.array(12) == range(12)).all()
     into = np.zeros(12)
-    loop.port.get(loop.remote, 0, Tensor(into))
-    assert (into == range(12)).all()
+    if np.from_dlpack(Tensor(into)).flags.writeable:
+        loop.port.get(loop.remote, 0, Tensor(into))
+        assert (into == range(12)).all()
+    else:  # numpy before 2.1
+        with pytest.raises(BufferError):
+            loop.port.get(loop.remote, 0, Tensor(into))
 
 
 @pytest.mark.parametrize(

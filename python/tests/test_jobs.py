@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import ayre
 import pytest
+
+import ayre
 
 TOOL = os.environ.get("TOOL_OF_AYRE")
 

@@ -57,6 +57,12 @@ fn way(record: u64) -> f64 {
     stages + passing(send.byte) + passing(receive.byte) + 140.0 + bytes as f64 / 10.0
 }
 
+/// The time for which a frame with a record of this number of bytes keeps the stage of sending.
+fn stage(record: u64) -> f64 {
+    let send = InterfaceTimes::of(&Parameters::server()).send;
+    send.frame.nanos() + send.byte.nanos() * (96 + 8 + record.next_multiple_of(8)) as f64
+}
+
 /// The processor's store of a command.
 fn call() -> f64 {
     InterfaceTimes::of(&Parameters::server()).call.nanos()
@@ -125,6 +131,17 @@ fn a_batch_is_posted_at_once() {
     let read = InterfaceTimes::of(&Parameters::server()).read.nanos();
     let records = 5 * COMMAND + 2 * 64 + 4 * 8;
     close(ended(&course, 5), call() + read + way(records), 1.0, "batch");
+}
+
+#[test]
+fn a_handler_runs_when_its_node_waits_and_may_reply() {
+    let course = course("handler");
+    let trip = 2.0 * (call() + way(GATE + 8 + 16));
+    // Two calls at once: the second one waits while the node computes for the first.
+    close(ended(&course, 0), trip + 2_000.0, 1.0 + stage(GATE + 8 + 16), "two replies");
+    // A node that computes handles nothing meanwhile.
+    assert_eq!(ended(&course, 7), 20_000.0);
+    assert_eq!(times(&course, "handler").count, 2 + 2 + 1 + 1);
 }
 
 #[test]
@@ -197,6 +214,17 @@ fn a_script_that_fails_says_where() {
         ("alive", "node 0\n restart 5", "node 5 is alive"),
         ("dead", "node 0\n kill 5\n kill 5", ":3: node 0: `kill` node 5 is dead already"),
         ("outside", "region a 64 5\nnode 5\n wait a 64 0", "there is no word at offset 64"),
+        (
+            "arguments",
+            "handler h\n called 8 1 2\nnode 0\n call 5 h 8 1 3\nnode 5\n serve 1",
+            ":2: node 5: `called` has other arguments",
+        ),
+        (
+            "payload",
+            "handler h\n called 8\nnode 0\n call 5 h 2000\nnode 5\n serve 1",
+            "brought 2000 B, and 8 are expected",
+        ),
+        ("served", "handler h\nnode 0\n call 5 h 0\nnode 5\n serve 2", "`serve` waits for ever"),
         ("late", "node 0\n repeat 1000\n compute 1 s\n end", "the simulated time is over"),
     ];
     for (name, text, expected) in cases {
@@ -224,6 +252,12 @@ fn a_text_that_is_no_script_says_in_which_line() {
         ("node 0\n send 5 8 tag=1 tag=2", 2, "the statement is to be `send"),
         ("node 0\n send 5 8 colour=1", 2, "the statement is to be `send"),
         ("node 0\n compute 3 parsecs", 2, "`parsecs` is no unit of time"),
+        ("node 0\n call 5 h 8", 2, "there is no handler \"h\" up to this line"),
+        ("handler h\n barrier", 2, "`barrier` cannot be in `handler`"),
+        ("handler h\nnode 0\n called 8", 3, "only handlers have `called`"),
+        ("handler h\nnode 0\n call source h 8", 3, "only handlers have `source`"),
+        ("handler h\nnode 0\n call 5 h 8 1 2 3 4 5 6 7 8 9", 3, "the statement is to be `call"),
+        ("handler h\nregion h 8 0", 2, "\"h\" is no name that is free"),
         ("node 3..1\n barrier", 1, "from 3 to 1023"),
     ];
     for (text, line, expected) in cases {

@@ -93,6 +93,15 @@ pub enum ScriptFault {
     /// Repetitions make too many operations.
     #[error("repetitions make more than {OPERATIONS_MAX} operations of a node")]
     Operations,
+    /// Handlers call each other for ever.
+    #[error("handlers have run more than {OPERATIONS_MAX} times")]
+    Calls,
+    /// There are too many handlers.
+    #[error("a script has at most {0} handlers")]
+    Handlers(usize),
+    /// A statement, or a node, that only handlers have.
+    #[error("only handlers have `{0}`")]
+    OnlyHandlers(&'static str),
     /// There is no memory for that.
     #[error("regions have more than {limit} B in all")]
     Memory {

@@ -3,10 +3,10 @@ use super::Line;
 use super::collective::{GROUP, Joint, Running};
 use super::post::{Tried, failed};
 use super::runner::{Over, Runner};
-use super::way::{OWN, SOUND, WHOLE_MAX, Way, WayTo};
+use super::way::{Arrived, OWN, SOUND, WHOLE_MAX, Way, WayTo};
 use crate::cluster::Refusal;
 use ayre_proto::active::long::Message as Long;
-use ayre_proto::active::record::Record;
+use ayre_proto::active::record::{Record, is_handler};
 use ayre_proto::collective::Step;
 use ayre_proto::collective::portion::{Header, Notice, PORTION};
 use ayre_proto::fault::Fault;
@@ -97,10 +97,10 @@ impl Runner<'_> {
     }
 
     /// A node that waits takes what has come. Returns whether there was anything.
-    pub(super) fn poll(&mut self, node: u32) -> bool {
+    pub(super) fn poll(&mut self, node: u32) -> Over {
         let heard = self.world.cluster.heard(node);
         if self.member(node).heard == heard {
-            return false;
+            return Ok(false);
         }
         self.member_mut(node).heard = heard;
         let mut has_come = false;
@@ -110,8 +110,10 @@ impl Runner<'_> {
                 has_come = true;
             }
             self.report(node, peer);
+            self.send_kept(node, peer);
         }
-        has_come
+        self.handle_next(node)?;
+        Ok(has_come)
     }
 
     /// The next message of `send` that a node has of a peer.
@@ -130,6 +132,8 @@ impl Runner<'_> {
         };
         if tag == PORTION {
             self.on_portion(node, peer, &message.bytes);
+        } else if is_handler(tag) {
+            self.on_call(node, peer, Arrived { id: tag, bytes: message.bytes });
         } else if let Ok((_, Notice::Taken(taken))) = Notice::parse(tag, &message.bytes) {
             self.way(node, peer).window.on_taken(taken).expect(SOUND);
         } else if let Ok(record) = Record::parse(tag, &message.bytes) {
@@ -151,9 +155,10 @@ impl Runner<'_> {
         let len = match *record {
             Record::Long { id, total, piece, arguments } => {
                 way.inward.begin(id, total, None).expect(SOUND);
-                way.arguments = arguments.to_vec();
+                way.arrived = Arrived { id, bytes: arguments.to_vec() };
                 piece
             }
+            Record::Empty(id) => return self.on_call(node, peer, Arrived { id, bytes: vec![] }),
             Record::Piece(len) => len,
             Record::Room(taken) => return way.outward.on_room(taken).expect(SOUND),
             _ => return,
@@ -161,11 +166,13 @@ impl Runner<'_> {
         let (offset, is_last) = way.piece(len);
         let bytes = self.world.landed((node, peer), offset..offset + len).to_vec();
         let way = self.way(node, peer);
-        way.arrived.extend(bytes);
+        way.arrived.bytes.extend(bytes);
         if is_last {
-            let mut message = mem::take(&mut way.arguments);
-            message.append(&mut way.arrived);
-            self.on_portion(node, peer, &message);
+            let arrived = mem::take(&mut way.arrived);
+            match arrived.id {
+                PORTION => self.on_portion(node, peer, &arrived.bytes),
+                _ => self.on_call(node, peer, arrived),
+            }
         }
     }
 
@@ -198,34 +205,52 @@ impl Runner<'_> {
         half_sent: &mut Option<usize>,
     ) -> Result<bool, Fault> {
         let (to, header) = (PeerId(peer as u16), header.encode());
+        if half_sent.is_none() && !self.way(node, peer).is_free() {
+            return Ok(false);
+        }
         let sent = if bytes.len() <= WHOLE_MAX {
             let message = [&header, bytes].concat();
             self.world.cluster.send(node, to, OWN + PORTION, &message).map(|()| true)
         } else {
-            let key = self.world.landing_key(node, peer);
-            let Self { ways, world, .. } = self;
-            let way = ways.entry((node, peer)).or_insert_with(Way::new);
-            let Way { outward, untold, .. } = way;
-            let mut way = WayTo { cluster: &mut world.cluster, node, to, key, untold };
             let long = Long { id: PORTION, arguments: &header, payload: bytes };
             let mut sent = half_sent.unwrap_or(0);
-            let advanced = outward.advance(&mut way, long, &mut sent);
+            let advanced = self.advance((node, peer), long, &mut sent);
             *half_sent = (sent > 0).then_some(sent);
+            // Other messages to the peer wait until this one is sent whole.
+            let is_held = sent > 0 && sent < bytes.len();
+            self.way(node, peer).outward.hold(is_held);
             advanced
         };
         let error = match sent {
             Ok(is_whole) => return Ok(is_whole),
             Err(error) => error,
         };
-        if error == Refusal::Node(PostError::Refused(Refused::TooManyOutstanding)) {
+        match failed(error) {
+            Tried::Fault(fault) => Err(fault),
+            _ => Ok(false),
+        }
+    }
+
+    /// Sends as much of a long message as there is room for. Returns whether all of it is sent.
+    pub(super) fn advance(
+        &mut self,
+        (node, peer): (u32, u32),
+        long: Long<'_>,
+        sent: &mut usize,
+    ) -> Result<bool, Refusal> {
+        let (to, key) = (PeerId(peer as u16), self.world.landing_key(node, peer));
+        let Self { ways, world, .. } = self;
+        let way = ways.entry((node, peer)).or_insert_with(Way::new);
+        let Way { outward, untold, .. } = way;
+        let mut way = WayTo { cluster: &mut world.cluster, node, to, key, untold };
+        let advanced = outward.advance(&mut way, long, sent);
+        if advanced == Err(PostError::Refused(Refused::TooManyOutstanding).into()) {
+            // Those under way have to be asked for.
             let ended = self.member(node).ended_operations;
             if self.member_mut(node).asked.replace(ended) != Some(ended) {
                 _ = self.world.cluster.flush(node, to);
             }
         }
-        match failed(error) {
-            Tried::Fault(fault) => Err(fault),
-            _ => Ok(false),
-        }
+        advanced
     }
 }

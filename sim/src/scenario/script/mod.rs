@@ -16,6 +16,7 @@
 mod collective;
 mod error;
 mod exchange;
+mod handling;
 mod needs;
 mod node;
 mod post;
@@ -32,7 +33,9 @@ pub(super) use runner::Kind;
 use self::collective::Joint;
 use super::units::Span;
 use crate::cluster::InterfaceTimes;
+use ayre_proto::active::ARGUMENTS_MAX;
 use ayre_proto::alu::Atomic;
+use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::lock::LockMode;
 use ayre_proto::notify::Classes;
 use std::sync::Arc;
@@ -52,6 +55,7 @@ pub struct Script {
     file: String,
     regions: Vec<Region>,
     queues: Vec<Queue>,
+    handlers: Vec<Handler>,
     blocks: Vec<Block>,
 }
 
@@ -72,6 +76,43 @@ struct Queue {
     lines: u32,
     home: u32,
     line: usize,
+}
+
+/// Statements under a name, for nodes that are called.
+#[derive(Clone, Debug, PartialEq)]
+struct Handler {
+    name: String,
+    body: Vec<Line>,
+}
+
+/// An active message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call {
+    to: Who,
+    handler: usize,
+    len: u64,
+    fill: u8,
+    arguments: Arguments,
+}
+
+/// The arguments of an active message, and their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Arguments {
+    words: [u64; ARGUMENTS_MAX],
+    count: usize,
+}
+
+impl Arguments {
+    fn bytes(&self) -> Vec<u8> {
+        self.words[..self.count].iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+impl Call {
+    /// Whether it goes by a landing.
+    fn is_long(&self) -> bool {
+        8 * self.arguments.count as u64 + self.len > EAGER_MAX as u64
+    }
 }
 
 /// Some nodes, and their statements.
@@ -115,13 +156,16 @@ enum Who {
     Own,
     Next,
     Previous,
+    /// The node whose message runs the handler.
+    Source,
 }
 
 impl Who {
     fn resolve(self, own: u32, nodes: u32) -> u32 {
         match self {
             Self::Number(number) => number,
-            Self::Own => own,
+            // A reader lets nobody else than handlers name a source.
+            Self::Own | Self::Source => own,
             Self::Next => (own + 1) % nodes,
             Self::Previous => (own + nodes - 1) % nodes,
         }
@@ -219,6 +263,15 @@ enum Statement {
     },
     Compute(Span),
     Collective(Joint),
+    Call(Call),
+    /// The contents that a message to a handler is to have.
+    Called {
+        len: u64,
+        expect: Option<u8>,
+        arguments: Arguments,
+    },
+    /// Waits until this number of calls has been handled.
+    Serve(u32),
     Wait {
         at: Place,
         value: u64,
@@ -256,6 +309,9 @@ impl Statement {
             Self::Flush { .. } => "flush",
             Self::Compute(_) => "compute",
             Self::Collective(joint) => joint.word(),
+            Self::Call(_) => "call",
+            Self::Called { .. } => "called",
+            Self::Serve(_) => "serve",
             Self::Wait { .. } => "wait",
             Self::Check { .. } => "check",
             Self::Kill(_) => "kill",
@@ -269,7 +325,7 @@ impl Statement {
 
     /// Whether it is posted, and ends later.
     fn is_posted(&self) -> bool {
-        use Statement::{Append, Atomic, Fetch, Get, Immediate, Notify, Put, Send};
+        use Statement::{Append, Atomic, Call, Fetch, Get, Immediate, Notify, Put, Send};
         matches!(
             self,
             Put { .. }
@@ -280,6 +336,7 @@ impl Statement {
                 | Notify { .. }
                 | Send { .. }
                 | Append { .. }
+                | Call(_)
         )
     }
 
@@ -316,6 +373,7 @@ impl Statement {
             | Self::Batch(who) => Some(who),
             Self::Await { from, .. } | Self::Take { from, .. } => from,
             Self::Flush { to } => to,
+            Self::Call(Call { to, .. }) => Some(to),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! The connections and capabilities that a script needs.
 use super::collective::Joint;
 use super::way::WHOLE_MAX;
-use super::{Line, Nodes, Script, ScriptError, ScriptFault, Statement};
+use super::{Call, Line, Nodes, Script, ScriptError, ScriptFault, Statement, Who};
 use ayre_proto::collective::{Place, Plan, Step, Task};
 use std::collections::BTreeSet;
 
@@ -19,6 +19,8 @@ pub(super) struct Needs {
     pub(super) producers: BTreeSet<(u32, usize)>,
     /// The nodes with collectives.
     pub(super) group: BTreeSet<u32>,
+    /// A node, another one that it calls, and the handler.
+    calls: BTreeSet<(u32, u32, usize)>,
     /// A node, and a peer whose messages it takes whenever it waits.
     pub(super) talks: BTreeSet<(u32, u32)>,
 }
@@ -28,11 +30,11 @@ impl Needs {
         self.pairs.insert((one.min(other), one.max(other)));
     }
 
-    /// A node sends another one messages of at most this number of bytes.
-    pub(super) fn talk(&mut self, from: u32, to: u32, bytes: usize) {
+    /// A node sends another one messages, by a landing where they are long.
+    fn talk(&mut self, from: u32, to: u32, is_long: bool) {
         self.pair(from, to);
         self.talks.extend([(from, to), (to, from)]);
-        if bytes > WHOLE_MAX {
+        if is_long {
             self.grants.insert((from, to, LANDING));
         }
     }
@@ -60,9 +62,9 @@ impl Needs {
             let own = group[place.member];
             match step {
                 Step::Send { to, blocks } => {
-                    self.talk(own, group[to], about.bytes_of(blocks, 0) as usize);
+                    self.talk(own, group[to], about.bytes_of(blocks, 0) > WHOLE_MAX as u64);
                 }
-                Step::Receive { from, .. } => self.talk(group[from], own, 0),
+                Step::Receive { from, .. } => self.talk(group[from], own, false),
                 Step::PushOwn { .. } => {}
             }
         }
@@ -132,8 +134,38 @@ impl Script {
             Statement::Collective(_) => {
                 needs.group.insert(own);
             }
+            Statement::Call(call) => self.call(needs, line.number, (own, nodes), call)?,
             Statement::Kill(_) | Statement::Restart(_) => {}
             _ => peer.into_iter().for_each(|peer| needs.pair(own, peer)),
+        }
+        Ok(())
+    }
+
+    /// Notes the ways of a message to a handler, and of those that its handler sends.
+    fn call(
+        &self,
+        needs: &mut Needs,
+        line: usize,
+        (own, nodes): (u32, u32),
+        call: Call,
+    ) -> Result<(), ScriptError> {
+        let mut left = vec![(line, own, own, call)];
+        while let Some((line, own, source, call)) = left.pop() {
+            let to = if call.to == Who::Source { source } else { call.to.resolve(own, nodes) };
+            if to >= nodes {
+                return Err(self.fail(line, ScriptFault::NoNode { node: to, nodes }));
+            }
+            needs.talk(own, to, call.is_long());
+            if !needs.calls.insert((own, to, call.handler)) {
+                continue;
+            }
+            for line in &self.handlers[call.handler].body {
+                if let Statement::Call(next) = line.statement {
+                    left.push((line.number, to, own, next));
+                } else {
+                    self.need(needs, line, (to, nodes), None)?;
+                }
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::cluster::Local;
 use crate::time::Time;
 use ayre_proto::node::Order;
 use ayre_proto::units::Ticket;
+use std::collections::VecDeque;
 
 /// An operation that was posted and has not ended.
 #[derive(Debug)]
@@ -33,6 +34,18 @@ pub(super) enum Check {
     Lock,
 }
 
+/// A handler that is run.
+#[derive(Debug)]
+pub(super) struct Handling {
+    pub(super) handler: usize,
+    /// The statement that it is at.
+    pub(super) at: usize,
+    pub(super) source: u32,
+    /// Arguments and payload.
+    pub(super) message: Vec<u8>,
+    pub(super) begun: Time,
+}
+
 /// A node.
 #[derive(Debug, Default)]
 pub(super) struct Member {
@@ -58,6 +71,11 @@ pub(super) struct Member {
     /// The collectives that it has done, and the one that it is in.
     pub(super) collectives: u32,
     pub(super) running: Option<Running>,
+    /// Messages to handlers that have come, of whom and to which, and the one whose handler runs.
+    pub(super) calls: VecDeque<(u32, u32, Vec<u8>)>,
+    pub(super) handling: Option<Handling>,
+    /// Handlers that have run and were not waited for.
+    pub(super) served: u32,
     /// How often the node had heard anything when its program looked last.
     pub(super) heard: u64,
     /// When it had nothing more to do, or was killed.

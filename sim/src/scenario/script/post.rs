@@ -34,6 +34,7 @@ impl Runner<'_> {
                 over(sent)
             }
             Statement::Append { queue, len, fill } => self.append(node, queue, len, fill),
+            Statement::Call(call) => self.call(node, &call),
             _ => self.order(node, line),
         };
         match tried {

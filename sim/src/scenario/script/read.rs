@@ -4,7 +4,11 @@ use super::super::units;
 use super::collective::{COLLECTIVES, Joint};
 use super::error::{OPERATIONS_MAX, STATEMENTS_MAX, ScriptError, ScriptFault};
 use super::way::OWN;
-use super::{Block, Line, Nodes, Note, Place, Queue, Region, Script, Statement, Who};
+use super::{
+    Arguments, Block, Call, Handler, Line, Nodes, Note, Place, Queue, Region, Script, Statement,
+    Who,
+};
+use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use ayre_proto::collective::{Collective, Schedule};
 use ayre_proto::combine::Combine;
@@ -16,14 +20,20 @@ use ayre_proto::notify::Classes;
 const MEMORY_MAX: u64 = 1 << 30;
 /// Bytes of a collective's vector, or of each of its blocks, at most.
 const VECTOR_MAX: u64 = 1 << 26;
+/// Handlers of a script: each has a number that the protocol leaves to programs.
+const HANDLERS_MAX: usize = (*STATIC_IDS.end() - *STATIC_IDS.start() + 1) as usize;
 /// Nodes have smaller numbers.
 const NODES_MAX: u64 = 1024;
 
 /// The form of each statement, by its first word.
-const FORMS: [(&str, &str); 35] = [
+const FORMS: [(&str, &str); 39] = [
     ("region", "region NAME LENGTH NODES"),
     ("queue", "queue NAME LENGTH NODE"),
+    ("handler", "handler NAME"),
     ("node", "node NODES"),
+    ("call", "call NODE HANDLER LENGTH [ARGUMENT ...] [fill=BYTE]"),
+    ("called", "called LENGTH [ARGUMENT ...] [expect=BYTE]"),
+    ("serve", "serve NUMBER"),
     ("put", "put PLACE OFFSET LENGTH [fill=BYTE] [notify=CLASSES] [tag=] [value=]"),
     ("get", "get PLACE OFFSET LENGTH [expect=BYTE] [notify=CLASSES] [tag=] [value=]"),
     ("immediate", "immediate PLACE OFFSET VALUE [notify=CLASSES] [tag=] [value=]"),
@@ -94,9 +104,9 @@ const ATOMIC_NAMES: &str =
 
 pub(super) fn read(file: &str, text: &str) -> Result<Script, ScriptError> {
     let fail = |line, fault| ScriptError { file: file.to_owned(), line, fault };
-    let (regions, queues, blocks) = (vec![], vec![], vec![]);
-    let script = Script { file: file.to_owned(), regions, queues, blocks };
-    let mut draft = Draft { script, open: vec![], statements: 0 };
+    let (regions, queues, handlers, blocks) = (vec![], vec![], vec![], vec![]);
+    let script = Script { file: file.to_owned(), regions, queues, handlers, blocks };
+    let mut draft = Draft { script, open: vec![], is_handler: false, statements: 0 };
     let mut last = 1;
     for (number, content) in (1..).zip(text.lines()) {
         let statement = content.split('#').next().unwrap_or_default();
@@ -114,6 +124,8 @@ struct Draft {
     script: Script,
     /// The blocks within the last block of nodes that have not ended: where they begin.
     open: Vec<usize>,
+    /// The last block is a handler.
+    is_handler: bool,
     statements: usize,
 }
 
@@ -133,6 +145,7 @@ impl Draft {
         match first {
             "region" => self.region(number, &mut words)?,
             "queue" => self.queue(number, &mut words)?,
+            "handler" => self.handler(&mut words)?,
             "node" => self.block(number, &mut words)?,
             _ => {
                 let is_fault = words.choice("ends", &[("fault", true)])?.unwrap_or(false);
@@ -147,7 +160,9 @@ impl Draft {
     fn name(&self, word: &str) -> Result<String, ScriptFault> {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let regions = self.script.regions.iter().map(|region| &region.name);
-        let mut taken = regions.chain(self.script.queues.iter().map(|queue| &queue.name));
+        let queues = self.script.queues.iter().map(|queue| &queue.name);
+        let handlers = self.script.handlers.iter().map(|handler| &handler.name);
+        let mut taken = regions.chain(queues).chain(handlers);
         if word.len() > 64 || !word.chars().all(good) || taken.any(|name| name == word) {
             return Err(ScriptFault::Name(short(word)));
         }
@@ -180,13 +195,41 @@ impl Draft {
             return Err(ScriptFault::End);
         }
         let nodes = words.nodes()?;
+        self.is_handler = false;
         self.script.blocks.push(Block { nodes, body: vec![], line });
         Ok(())
     }
 
-    /// Adds a statement to the block of nodes.
+    fn handler(&mut self, words: &mut Words<'_>) -> Result<(), ScriptFault> {
+        if !self.open.is_empty() {
+            return Err(ScriptFault::End);
+        }
+        let name = self.name(words.next()?)?;
+        if self.script.handlers.len() == HANDLERS_MAX {
+            return Err(ScriptFault::Handlers(HANDLERS_MAX));
+        }
+        self.is_handler = true;
+        self.script.handlers.push(Handler { name, body: vec![] });
+        Ok(())
+    }
+
+    /// Adds a statement to the handler, or to the block of nodes.
     fn add(&mut self, line: Line) -> Result<(), ScriptFault> {
+        use Statement::{Call, Called, Check, Compute};
         let word = line.statement.word();
+        if let Some(handler) = self.script.handlers.last_mut().filter(|_| self.is_handler) {
+            let is_good =
+                matches!(line.statement, Call(_) | Called { .. } | Check { .. } | Compute(_));
+            handler.body.push(line);
+            let block = "handler";
+            return if is_good { Ok(()) } else { Err(ScriptFault::Inside { word, block }) };
+        }
+        if matches!(line.statement, Called { .. }) {
+            return Err(ScriptFault::OnlyHandlers(word));
+        }
+        if line.statement.who() == Some(Who::Source) {
+            return Err(ScriptFault::OnlyHandlers("source"));
+        }
         let block = self.script.blocks.last_mut().ok_or(ScriptFault::Outside(word))?;
         let around = self.open.last().map(|begin| &block.body[*begin].statement);
         let is_good = match around {
@@ -227,6 +270,11 @@ impl Draft {
     fn find_queue(&self, name: &str) -> Result<usize, ScriptFault> {
         let found = self.script.queues.iter().position(|queue| queue.name == name);
         found.ok_or_else(|| ScriptFault::Unknown { what: "queue", name: short(name) })
+    }
+
+    fn find_handler(&self, name: &str) -> Result<usize, ScriptFault> {
+        let found = self.script.handlers.iter().position(|handler| handler.name == name);
+        found.ok_or_else(|| ScriptFault::Unknown { what: "handler", name: short(name) })
     }
 
     /// `REGION` or `REGION@NODE`, and an offset.
@@ -290,6 +338,11 @@ impl Draft {
             "take" => {
                 let queue = self.find_queue(words.next()?)?;
                 Statement::Take { queue, from: words.from()?, expect: words.byte("expect")? }
+            }
+            "call" => {
+                let (to, handler) = (who(words.next()?)?, self.find_handler(words.next()?)?);
+                let (len, fill) = (words.length(LONGEST as u64)?, words.byte("fill")?.unwrap_or(0));
+                Statement::Call(Call { to, handler, len, fill, arguments: words.arguments()? })
             }
             _ => words.statement(first)?,
         })
@@ -442,7 +495,17 @@ impl<'a> Words<'a> {
         Ok(Nodes::Range(first as u32, last as u32))
     }
 
-    /// A statement that names neither a region nor a queue.
+    fn arguments(&mut self) -> Result<Arguments, ScriptFault> {
+        let mut arguments = Arguments::default();
+        for word in self.rest.by_ref() {
+            let place = arguments.words.get_mut(arguments.count);
+            *place.ok_or(ScriptFault::Form(self.form))? = value(word)?;
+            arguments.count += 1;
+        }
+        Ok(arguments)
+    }
+
+    /// A statement that names nothing of the script.
     fn statement(&mut self, first: &str) -> Result<Statement, ScriptFault> {
         Ok(match first {
             "await" => {
@@ -460,6 +523,11 @@ impl<'a> Words<'a> {
                 let (from, tag) = (who(self.next()?)?, self.tag()?);
                 Statement::Receive { from, tag, expect: self.byte("expect")? }
             }
+            "called" => {
+                let (len, expect) = (self.length(LONGEST as u64)?, self.byte("expect")?);
+                Statement::Called { len, expect, arguments: self.arguments()? }
+            }
+            "serve" => Statement::Serve(self.number(1, OPERATIONS_MAX)? as u32),
             "flush" => Statement::Flush { to: self.rest.next().map(who).transpose()? },
             "compute" => {
                 let word = self.rest.by_ref().collect::<Vec<_>>().join(" ");
@@ -521,6 +589,7 @@ fn who(word: &str) -> Result<Who, ScriptFault> {
         "self" => Who::Own,
         "next" => Who::Next,
         "previous" => Who::Previous,
+        "source" => Who::Source,
         _ => Who::Number(number(word, 0, NODES_MAX - 1)? as u32),
     })
 }

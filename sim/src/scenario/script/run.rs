@@ -42,8 +42,15 @@ pub(in super::super) fn run(
     let begun = world.cluster.now();
     let members = (0..world.nodes).map(|node| Member::new(script, node)).collect();
     let cycle = parameters.link.phit;
-    let mut runner =
-        Runner { world, members, ways: HashMap::new(), kinds: vec![], moved: begun, cycle };
+    let mut runner = Runner {
+        world,
+        members,
+        ways: HashMap::new(),
+        kinds: vec![],
+        handled: 0,
+        moved: begun,
+        cycle,
+    };
     runner.run()?;
     let used = (0_u32..).zip(&runner.members).filter(|(_, member)| member.is_used());
     let ended = |(node, member): (u32, &Member)| Some((node, member.ended? - begun));
@@ -99,14 +106,24 @@ impl Runner<'_> {
         self.hear(node)?;
         let (script, mut has_moved) = (self.world.script, false);
         while self.member(node).is_used() && self.member(node).ended.is_none() {
+            if self.member(node).handling.is_some() {
+                if !self.handle(node)? {
+                    return Ok(has_moved);
+                }
+                has_moved = true;
+                continue;
+            }
             let now = self.world.cluster.now();
             let Some(line) = self.member_mut(node).line(script) else {
+                if self.has_kept(node) {
+                    return Ok(self.poll(node)? || has_moved);
+                }
                 self.member_mut(node).ended = Some(now);
                 return Ok(true);
             };
             self.member_mut(node).begun.get_or_insert(now);
             let computes = matches!(line.statement, Statement::Compute(_));
-            if !self.carry_out(node, line)? && (computes || !self.poll(node)) {
+            if !self.carry_out(node, line)? && (computes || !self.poll(node)?) {
                 return Ok(has_moved);
             }
             has_moved = true;
@@ -216,7 +233,7 @@ impl Runner<'_> {
     }
 
     /// Carries an operation out. Returns whether it is over.
-    fn operate(&mut self, node: u32, line: &Line) -> Over {
+    pub(super) fn operate(&mut self, node: u32, line: &Line) -> Over {
         let is_lock = matches!(line.statement, Statement::Lock { .. } | Statement::Unlock { .. });
         if line.statement.is_posted() || is_lock {
             if self.member(node).batch.is_some() {
@@ -239,6 +256,12 @@ impl Runner<'_> {
                 let now = self.world.cluster.now();
                 let end = now + span.time(self.cycle);
                 Ok(*self.member_mut(node).wake.get_or_insert(end) <= now)
+            }
+            Statement::Serve(calls) => {
+                let member = self.member_mut(node);
+                let left = member.served.checked_sub(calls);
+                member.served = left.unwrap_or(member.served);
+                Ok(left.is_some())
             }
             Statement::Collective(joint) => self.collective(node, line, &joint),
             Statement::Wait { at, value } => {

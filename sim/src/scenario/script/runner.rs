@@ -13,6 +13,8 @@ pub(super) struct Runner<'a> {
     /// By node and peer.
     pub(super) ways: HashMap<(u32, u32), Way>,
     pub(super) kinds: Vec<Kind>,
+    /// Handlers that have run.
+    pub(super) handled: u64,
     /// When a node moved last.
     pub(super) moved: Time,
     /// The time of a phit.

@@ -35,9 +35,27 @@ pub(super) struct Way {
     pub(super) inward: LongReceiver,
     /// The last bytes that were put and are not told of.
     pub(super) untold: Option<(u64, usize)>,
-    /// The arguments of the long message that is coming, and its bytes so far.
+    /// The long message that is coming, as far as it is there.
+    pub(super) arrived: Arrived,
+    /// Messages to handlers that wait for room.
+    pub(super) kept: VecDeque<Kept>,
+}
+
+/// A message of the script itself: its number, and its bytes behind its arguments.
+#[derive(Debug, Default)]
+pub(super) struct Arrived {
+    pub(super) id: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A message to a handler.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) id: u32,
     pub(super) arguments: Vec<u8>,
-    pub(super) arrived: Vec<u8>,
+    pub(super) payload: Vec<u8>,
+    /// Bytes of a long one that are sent.
+    pub(super) sent: usize,
 }
 
 impl Way {
@@ -51,9 +69,13 @@ impl Way {
         inward.make(LANDING);
         inward.gave();
         let (messages, portions) = (VecDeque::new(), VecDeque::new());
-        let (arguments, arrived) = (vec![], vec![]);
-        let window = Window::default();
-        Self { messages, portions, window, outward, inward, untold: None, arguments, arrived }
+        let (window, arrived, kept) = (Window::default(), Arrived::default(), VecDeque::new());
+        Self { messages, portions, window, outward, inward, untold: None, arrived, kept }
+    }
+
+    /// Whether a message need not wait behind another one.
+    pub(super) fn is_free(&self) -> bool {
+        self.kept.is_empty() && !self.outward.is_held()
     }
 
     /// A piece of a long message has come: its place in the landing, and whether it is the last.

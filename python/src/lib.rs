@@ -13,6 +13,7 @@
 //!
 //! The comments on classes and methods here are their docstrings.
 
+mod awaiting;
 mod buffer;
 mod deposit;
 mod error;

@@ -147,8 +147,8 @@ impl Port {
 #[pyclass(frozen, module = "ayre", name = "Messages")]
 #[derive(Debug)]
 pub(crate) struct Messages {
-    port: Py<Port>,
-    until: Option<Duration>,
+    pub(crate) port: Py<Port>,
+    pub(crate) until: Option<Duration>,
 }
 
 #[pymethods]
@@ -168,8 +168,8 @@ impl Messages {
 #[pyclass(frozen, module = "ayre", name = "Notifications")]
 #[derive(Debug)]
 pub(crate) struct Notifications {
-    port: Py<Port>,
-    until: Option<Duration>,
+    pub(crate) port: Py<Port>,
+    pub(crate) until: Option<Duration>,
 }
 
 #[pymethods]

@@ -6,7 +6,7 @@ use ayre::{Config, Fault, Mode, NetOptions, Spin};
 use pyo3::prelude::*;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// A call that waits looks for signals after this time at the latest.
@@ -34,6 +34,8 @@ pub(crate) struct Port {
     signals: Arc<Signals>,
     /// The process that has opened it.
     generation: u64,
+    /// The object of `ayre.aio` that watches its descriptor, while tasks wait.
+    watcher: Mutex<Option<Py<PyAny>>>,
 }
 
 /// The exception that a signal has raised while a call waited.
@@ -192,7 +194,20 @@ impl Port {
         let opened = py.detach(|| open(config));
         signals.take()?;
         let held = Mutex::new(Some(opened?));
-        Ok(Self { held, signals, generation: fork::generation() })
+        Ok(Self { held, signals, generation: fork::generation(), watcher: Mutex::default() })
+    }
+
+    pub(crate) fn watcher(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
+        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the waits of tasks, before the descriptor goes.
+    fn unwatch(&self, py: Python<'_>) -> PyResult<()> {
+        if fork::generation() != self.generation {
+            return Ok(());
+        }
+        let watcher = self.watcher().take();
+        watcher.map_or(Ok(()), |watcher| watcher.call_method0(py, "end").map(drop))
     }
 
     /// Takes the port out, to end it.
@@ -283,6 +298,7 @@ impl Port {
     ///
     /// Blocks for at most the linger time, for operations on other hosts.
     fn close(&self, py: Python<'_>) -> Outcome<()> {
+        self.unwatch(py)?;
         let port = self.take()?;
         py.detach(move || drop(port));
         Ok(())
@@ -300,6 +316,7 @@ impl Port {
             let flushed = self.repeat(py, |port, slice| flush(port, peer, slice));
             outcome = outcome.and(flushed);
         }
+        self.unwatch(py)?;
         let port = self.take()?;
         let left = py.detach(move || port.map_or(Ok(()), ayre::Port::leave));
         outcome.and_then(|()| Ok(left?))

@@ -356,6 +356,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "port",
             "memory",
             "deposit export message operation queue together",
+            "awaiting",
         ],
     },
     CrateRules {

@@ -335,6 +335,41 @@
 #define AYRE_REGISTER_WRITE 2
 
 /**
+ * Only endpoints of this host reach the endpoint.
+ */
+#define AYRE_LOCAL 1
+
+/**
+ * Bytes of the text of an address, its zero byte included.
+ */
+#define AYRE_ADDRESS_TEXT 129
+
+/**
+ * The kind of a completion: a message was sent, and its buffer is the program's again.
+ */
+#define AYRE_SENT 1
+
+/**
+ * A message is in the buffer of a receive.
+ */
+#define AYRE_RECEIVED 2
+
+/**
+ * A receive was cancelled.
+ */
+#define AYRE_CANCELLED 3
+
+/**
+ * A write is done at the target.
+ */
+#define AYRE_WRITTEN 4
+
+/**
+ * The bytes that were read are in the buffer.
+ */
+#define AYRE_READ_DONE 5
+
+/**
  * All went well.
  */
 #define AYRE_OK 0
@@ -799,6 +834,15 @@
 typedef struct ayre_depot ayre_depot;
 
 /**
+ * A port that others find by its address, and whose messages go to the receives that match them.
+ * An endpoint is used by one thread at a time, and makes progress in its calls only.
+ *
+ * A buffer that was posted belongs to the library until the operation's completion is taken, or
+ * the endpoint is closed: do not change, read or free it before.
+ */
+typedef struct ayre_endpoint ayre_endpoint;
+
+/**
  * The stream that a stage runs for, by which it emits items. It is valid until the stage returns:
  * a later use is an error.
  */
@@ -1205,6 +1249,91 @@ typedef struct ayre_held_message {
      */
     uint64_t value;
 } ayre_held_message;
+
+/**
+ * Another endpoint, as this one names it. 0 is none.
+ */
+typedef uint64_t ayre_remote;
+
+/**
+ * The messages that a receive takes.
+ */
+typedef struct ayre_pattern {
+    /**
+     * Their sender, or `AYRE_ANY`.
+     */
+    ayre_remote source;
+    /**
+     * Their tag.
+     */
+    uint64_t tag;
+    /**
+     * The bits of the tag that may differ.
+     */
+    uint64_t ignored;
+} ayre_pattern;
+
+/**
+ * A message that was received, or that waits to be.
+ */
+typedef struct ayre_received {
+    /**
+     * The sender.
+     */
+    ayre_remote source;
+    /**
+     * Its tag.
+     */
+    uint64_t tag;
+    /**
+     * The length of the message in bytes.
+     */
+    uint64_t len;
+    /**
+     * How many of them are in the buffer: fewer, where there was no room.
+     */
+    uint64_t placed;
+} ayre_received;
+
+/**
+ * The end of an operation that was posted.
+ */
+typedef struct ayre_completion {
+    /**
+     * As the program gave it.
+     */
+    void *context;
+    /**
+     * `AYRE_SENT` and the others.
+     */
+    uint32_t kind;
+    /**
+     * `AYRE_OK`, or the code of a fault.
+     */
+    int status;
+    /**
+     * Of a message that was received.
+     */
+    struct ayre_received received;
+} ayre_completion;
+
+/**
+ * A place in the memory of another endpoint.
+ */
+typedef struct ayre_remote_address {
+    /**
+     * The endpoint.
+     */
+    ayre_remote remote;
+    /**
+     * The key under which it has exposed the memory.
+     */
+    uint64_t key;
+    /**
+     * The first byte, counted from the beginning of that memory.
+     */
+    uint64_t offset;
+} ayre_remote_address;
 
 /**
  * A collective that was recorded.
@@ -1717,6 +1846,11 @@ typedef struct ayre_lock {
      */
     int held;
 } ayre_lock;
+
+/**
+ * A source of messages: any endpoint.
+ */
+#define AYRE_ANY 0
 
 #ifdef __cplusplus
 extern "C" {
@@ -2237,6 +2371,146 @@ int ayre_inlet_skip(struct ayre_inlet *inlet);
  * messages may write, and lets the inlet run again.
  */
 int ayre_inlet_reset(struct ayre_inlet *inlet);
+
+/**
+ * Opens an endpoint as the user's variables `AYRE_*` say. `flags` is 0 or `AYRE_LOCAL`. Does not
+ * block.
+ */
+int ayre_endpoint_open(uint32_t flags,
+                       struct ayre_endpoint **endpoint);
+
+/**
+ * Closes an endpoint. Blocks at most for a second, while what was sent to other hosts is
+ * delivered. All buffers are the program's again then. NULL is ignored.
+ */
+int ayre_endpoint_close(struct ayre_endpoint *endpoint);
+
+/**
+ * Writes where others find the endpoint, as text to be passed on by any means, into `text`, which
+ * has `AYRE_ADDRESS_TEXT` bytes. A process that knows the address may send to the endpoint.
+ */
+int ayre_endpoint_address(struct ayre_endpoint *endpoint,
+                          char *text,
+                          size_t room);
+
+/**
+ * Names the endpoint at an address, and begins to connect with it. Does not block.
+ */
+int ayre_endpoint_remote(struct ayre_endpoint *endpoint, const char *address, ayre_remote *remote);
+
+/**
+ * Forgets a remote. Returns 0 if operations under way use it, or if it is unknown, else 1.
+ */
+int ayre_endpoint_forget(struct ayre_endpoint *endpoint, ayre_remote remote);
+
+/**
+ * Posts a message of any length. Messages to one endpoint arrive in order. Does not block: a
+ * completion of kind `AYRE_SENT` gives the buffer back. `AYRE_BUSY_CONNECTING` until the other
+ * endpoint has answered: poll, and try again.
+ */
+int ayre_endpoint_send(struct ayre_endpoint *endpoint,
+                       ayre_remote to,
+                       uint64_t tag,
+                       const void *data,
+                       size_t len,
+                       void *context);
+
+/**
+ * Posts a receive. The oldest message that matches goes into the buffer; what has no room there is
+ * lost. Does not block.
+ */
+int ayre_endpoint_receive(struct ayre_endpoint *endpoint,
+                          struct ayre_pattern pattern,
+                          void *into,
+                          size_t room,
+                          void *context);
+
+/**
+ * Cancels the oldest receive with this context that has no message yet: it ends with
+ * `AYRE_CANCELLED`. Returns 1 if there was one, else 0.
+ */
+int ayre_endpoint_cancel(struct ayre_endpoint *endpoint, void *context);
+
+/**
+ * Looks for the oldest message that matches and that no receive has taken, and leaves it there.
+ * Returns 1 if there is one, else 0. Makes progress. Does not block.
+ */
+int ayre_endpoint_probe(struct ayre_endpoint *endpoint,
+                        struct ayre_pattern pattern,
+                        struct ayre_received *message);
+
+/**
+ * Makes progress, and takes the completions of operations that have ended, at most `room`, the
+ * oldest first. Returns how many. Does not block.
+ */
+int64_t ayre_endpoint_poll(struct ayre_endpoint *endpoint,
+                           struct ayre_completion *completions,
+                           size_t room);
+
+/**
+ * Takes completions as `ayre_endpoint_poll` does. Waits for the first one for `timeout_us`
+ * microseconds; for ever if that is negative. Returns 0 when that time is over. Blocks.
+ */
+int64_t ayre_endpoint_wait(struct ayre_endpoint *endpoint,
+                           struct ayre_completion *completions,
+                           size_t room,
+                           int64_t timeout_us);
+
+/**
+ * The endpoint's descriptor for event loops, as `ayre_port_fd` is a port's. It belongs to the
+ * endpoint.
+ */
+int ayre_endpoint_fd(struct ayre_endpoint *endpoint);
+
+/**
+ * Prepares for the program's sleep at the endpoint's descriptor. Returns 1 if the program may
+ * sleep, until `ayre_endpoint_wake`; 0 if it has to poll first.
+ */
+int ayre_endpoint_rest(struct ayre_endpoint *endpoint);
+
+/**
+ * Ends a rest of the endpoint.
+ */
+int ayre_endpoint_wake(struct ayre_endpoint *endpoint);
+
+/**
+ * Exposes memory of the program to the endpoint's remotes, under a key of the program's choice.
+ * `rights` are `AYRE_READ` and `AYRE_WRITE`, or-ed. The memory has to stay until
+ * `ayre_endpoint_withdraw`, or until the endpoint is closed.
+ */
+int ayre_endpoint_expose(struct ayre_endpoint *endpoint,
+                         uint64_t key,
+                         void *base,
+                         size_t len,
+                         uint32_t rights);
+
+/**
+ * Withdraws the memory of a key: no remote touches it any more when the call returns. Returns 1 if
+ * there was one, else 0.
+ */
+int ayre_endpoint_withdraw(struct ayre_endpoint *endpoint,
+                           uint64_t key);
+
+/**
+ * Writes to memory of another endpoint. Does not block: a completion of kind `AYRE_WRITTEN` says
+ * that it is done there, or refused. Operations on one endpoint, messages included, are done in
+ * the order of posting.
+ */
+int ayre_endpoint_write(struct ayre_endpoint *endpoint,
+                        struct ayre_remote_address to,
+                        const void *from,
+                        size_t len,
+                        void *context);
+
+/**
+ * Reads `len` bytes of another endpoint's memory. Does not block: they are in the buffer with the
+ * completion of kind `AYRE_READ_DONE`.
+ */
+int ayre_endpoint_read(struct ayre_endpoint *endpoint,
+                       struct ayre_remote_address from,
+                       void *into,
+                       size_t len,
+                       void *context);
 
 /**
  * The text of the last error of this thread, with what it was about. It is valid until the next

@@ -6,6 +6,7 @@
 use crate::error::{Failure, Outcome, status};
 use crate::place::{self, Handle, Held};
 use ayre::collective::Value;
+use ayre::endpoint::raw::Span;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
@@ -37,7 +38,7 @@ pub struct Text(*const c_char);
 #[derive(Clone, Copy, Debug)]
 pub struct TextBuffer(*mut c_char);
 
-/// A pointer that the library hands back to the program's functions.
+/// A pointer of the program's, which the library hands back as it is.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
 pub struct User(*mut c_void);
@@ -222,6 +223,23 @@ impl Bytes {
             _ => Ok(unsafe { std::slice::from_raw_parts(self.0.cast(), possible::<u8>(len)?) }),
         }
     }
+
+    /// Memory that nobody may write until the end of an operation.
+    pub(crate) fn span(self, len: usize) -> Outcome<Span> {
+        self.bytes(len)?;
+        // SAFETY: the contract of the endpoints' functions.
+        Ok(unsafe { Span::read_only(self.0.cast(), len) })
+    }
+}
+
+impl User {
+    pub(crate) fn number(self) -> u64 {
+        self.0.expose_provenance() as u64
+    }
+
+    pub(crate) fn with_number(number: u64) -> Self {
+        Self(std::ptr::with_exposed_provenance_mut(number as usize))
+    }
 }
 
 impl Buffer {
@@ -247,6 +265,13 @@ impl Buffer {
             // written are only written.
             _ => Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), possible::<u8>(len)?) }),
         }
+    }
+
+    /// Memory that belongs to an operation until its end.
+    pub(crate) fn span(self, len: usize) -> Outcome<Span> {
+        self.buffer(len)?;
+        // SAFETY: the contract of the endpoints' functions.
+        Ok(unsafe { Span::new(self.0.cast(), len) })
     }
 
     pub(crate) fn address<T>(self) -> Option<NonNull<T>> {

@@ -21,6 +21,7 @@ pub mod border;
 pub mod channel;
 pub mod collective;
 pub mod deposit;
+pub mod endpoint;
 pub mod error;
 pub mod group;
 pub mod interface;

@@ -345,7 +345,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "port",
             "active group memory stream",
             "channel collective multicast operation",
-            "deposit message queue rest together",
+            "deposit endpoint message queue rest together",
         ],
     },
     CrateRules {

@@ -36,6 +36,31 @@ fn misuse_passes_valgrind() {
     assert_runs("valgrind", &["-q", "--error-exitcode=9", "--leak-check=full", program, "10"]);
 }
 
+fn endpoint(compiler: &str, flags: &[&str]) -> std::path::PathBuf {
+    let file = built::folder().join("tests/c/endpoint.c");
+    built::program(&format!("endpoint-{compiler}{}", flags.len()), &[file], compiler, flags)
+}
+
+#[test]
+fn endpoints_send_and_write_by_all_compilers() {
+    COMPILERS.into_iter().for_each(|compiler| assert_runs(endpoint(compiler, &[]), &[]));
+}
+
+#[test]
+fn endpoints_pass_the_address_sanitizer() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    assert_runs(endpoint("gcc", &flags), &[]);
+}
+
+#[test]
+fn endpoints_pass_valgrind() {
+    let program = endpoint("gcc", &["-O1"]);
+    let program = program.to_str().expect("a path in UTF-8");
+    // Tables of the process, which its endpoints share, stay.
+    let leaks = "--errors-for-leak-kinds=definite";
+    assert_runs("valgrind", &["-q", "--error-exitcode=9", "--leak-check=full", leaks, program]);
+}
+
 /// Compilers of people's builds, for C and for C++.
 const COMPILERS: [&str; 4] = ["gcc", "clang", "g++", "clang++"];
 

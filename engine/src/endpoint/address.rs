@@ -6,6 +6,7 @@ use crate::machine::host::number as host_number;
 use crate::net::chance::Chance;
 use crate::peer::agreement::Name;
 use crate::port::setup::PREFIX;
+use crate::random::hex;
 use std::net::SocketAddr;
 
 const VERSION: u8 = 4;
@@ -171,6 +172,23 @@ impl Address {
         bytes
     }
 
+    /// Returns the address as 128 hexadecimal digits, to be passed on as text.
+    pub fn to_text(&self) -> String {
+        hex(&self.to_bytes())
+    }
+
+    /// Parses the text of [`Address::to_text`]. Returns `None` if it is no address.
+    pub fn from_text(text: &str) -> Option<Self> {
+        if text.len() != 2 * Self::BYTES || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES];
+        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+        }
+        Self::from_bytes(&bytes)
+    }
+
     /// Parses the bytes of [`Address::to_bytes`]. Returns `None` if they are no address.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let (host, own) = (u64::from_le_bytes(*chunk(bytes, 8)), chunk(bytes, 16));
@@ -298,6 +316,17 @@ mod tests {
     fn a_local_address_is_three_words() {
         assert_eq!(address().local_words(), [1, NAME[0], NAME[1]]);
         assert_eq!(Address::of_local_words([1, NAME[0], NAME[1]]), address().local());
+    }
+
+    #[test]
+    fn an_address_passes_as_text() {
+        let text = address().to_text();
+        assert_eq!(Address::from_text(&text), Some(address()));
+        assert_eq!(Address::from_text(&text.to_uppercase()), Some(address()));
+        let short = &text[1..];
+        for wrong in ["", short, &format!("{short}g"), &format!("{text}0"), &format!("+{short}")] {
+            assert_eq!(Address::from_text(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! The header of the library for C, against the sources that it is made of.
+//! The header of the library for C, against the sources that it is made of, and its binary
+//! interface, against its list.
+mod abi;
+
 use std::fs;
 use std::path::Path;
 
@@ -21,15 +24,16 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<bool> {
     bindings.write(&mut made);
     let made = with_pointers(&String::from_utf8(made)?);
     let path = folder.join(HEADER);
+    let is_kept = abi::check(root, &folder, &made, write)?;
     if write {
         fs::write(&path, &made).with_context(|| path.display().to_string())?;
-        return Ok(true);
+        return Ok(is_kept);
     }
     let is_made = fs::read_to_string(&path).is_ok_and(|header| header == made);
     if !is_made {
         println!("{FOLDER}/{HEADER}: it is not what its sources give: cargo xtask header --write");
     }
-    Ok(is_made)
+    Ok(is_made && is_kept)
 }
 
 /// The header with plain pointers: `Out_ayre_port port` becomes `struct ayre_port *port`.

@@ -15,24 +15,30 @@ use clap::Args;
 /// line.
 struct Suite {
     package: &'static str,
-    example: &'static str,
+    /// An example of the package, or a file of C over the package's library.
+    program: Program,
     profile: &'static str,
     limits: &'static str,
     /// The factor on the operations of the longer run, for a set-up whose cost varies.
     times: u64,
 }
 
-const SUITES: [Suite; 3] = [
+enum Program {
+    Example(&'static str),
+    C(&'static str),
+}
+
+const SUITES: [Suite; 4] = [
     Suite {
         package: "ayre",
-        example: "instructions",
+        program: Program::Example("instructions"),
         profile: "release",
         limits: "engine/instructions.txt",
         times: 1,
     },
     Suite {
         package: "ayre-provider",
-        example: "calls",
+        program: Program::Example("calls"),
         profile: "provider",
         limits: "provider/instructions.txt",
         // Entropy is gathered until there is enough.
@@ -40,11 +46,18 @@ const SUITES: [Suite; 3] = [
     },
     Suite {
         package: "ayre-sim",
-        example: "speed",
+        program: Program::Example("speed"),
         profile: "release",
         limits: "sim/instructions.txt",
         // Queues fill first.
         times: 5,
+    },
+    Suite {
+        package: "ayre-capi",
+        program: Program::C("capi/measurements/instructions.c"),
+        profile: "release",
+        limits: "capi/instructions.txt",
+        times: 1,
     },
 ];
 
@@ -108,17 +121,41 @@ impl Suite {
         Ok(counts.iter().all(|(limit, cost)| verdict(limit, *cost) != Verdict::Over))
     }
 
-    /// The library, too: some programs load it.
+    /// The library, too: some programs load it, and those in C are linked with it.
     fn build(&self, root: &Path, target: &Path) -> Result<PathBuf> {
-        let Self { package, example, profile, .. } = self;
+        let Self { package, program, profile, .. } = self;
+        let example = match program {
+            Program::Example(name) => &["--example", name][..],
+            Program::C(_) => &[],
+        };
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--profile", profile, "-p", package, "--lib", "--example", example])
+            .args(["build", "--profile", profile, "-p", package, "--lib"])
+            .args(example)
             .current_dir(root)
             .status()
             .context("starting cargo")?;
-        ensure!(status.success(), "the example {example} does not build");
-        Ok(target.join(profile).join("examples").join(example))
+        ensure!(status.success(), "{package} does not build");
+        let target = target.join(profile);
+        match program {
+            Program::Example(name) => Ok(target.join("examples").join(name)),
+            Program::C(file) => compile(root, file, &target),
+        }
     }
+}
+
+/// Compiles a program in C over the library for C.
+fn compile(root: &Path, file: &str, target: &Path) -> Result<PathBuf> {
+    let program = target.join("c-instructions");
+    let status = Command::new("cc")
+        .args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"])
+        .args([&program, &root.join(file), &target.join("libayre_c.a")])
+        .arg("-I")
+        .arg(root.join("capi/include"))
+        .args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-lrt"])
+        .status()
+        .context("starting cc")?;
+    ensure!(status.success(), "{file} does not compile");
+    Ok(program)
 }
 
 #[derive(Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Memory that peers access: regions, grants, and remote regions.
 use crate::buffer::{Room, Views};
 use crate::error::{Failure, Misuse, Outcome};
-use crate::port::Port;
+use crate::port::{LONG, Port};
 use crate::value::{Atomic, Peer, Word, fetched};
 use ayre::RegionOptions;
 use ayre::memory::{Fenced, Pages};
@@ -103,7 +103,12 @@ impl Region {
     ) -> Outcome<Bound<'py, PyBytes>> {
         let part = self.range(offset, len)?;
         Ok(PyBytes::new_with(py, len, |into| {
-            self.region.read(part.start, into);
+            let mut copy = || self.region.read(part.start, into);
+            if len > LONG {
+                py.detach(copy)
+            } else {
+                copy()
+            }
             Ok(())
         })?)
     }
@@ -112,7 +117,13 @@ impl Region {
     fn write(&self, offset: usize, data: &Bound<'_, PyAny>) -> Outcome<()> {
         let mut room = Room::new();
         let bytes = room.bytes(data)?;
-        self.region.write(self.range(offset, bytes.len())?.start, bytes);
+        let part = self.range(offset, bytes.len())?;
+        let copy = || self.region.write(part.start, bytes);
+        if part.len() > LONG {
+            data.py().detach(copy)
+        } else {
+            copy()
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A call that waits looks for signals after this time at the latest.
 const SLICE: Duration = Duration::from_millis(50);
 /// A call that copies more bytes than this releases the interpreter's lock.
-const LONG: usize = 4096;
+pub(crate) const LONG: usize = 4096;
 /// Pauses between two looks for signals: as long as a slice at most.
 const PAUSES: u32 = 200;
 
@@ -475,7 +475,12 @@ impl Port {
     }
 }
 
-fn flush(port: &mut ayre::Port, peer: ayre::PeerId, slice: Duration) -> Result<Option<()>, Fault> {
+/// Waits for a slice of time until all operations on a peer have completed.
+pub(crate) fn flush(
+    port: &mut ayre::Port,
+    peer: ayre::PeerId,
+    slice: Duration,
+) -> Result<Option<()>, Fault> {
     Ok(port.flush_within(peer, Some(slice))?.then_some(()))
 }
 

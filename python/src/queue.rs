@@ -137,7 +137,7 @@ impl Port {
     /// Takes the next record; None if there is none. Does not block.
     fn dequeue(&self, py: Python<'_>, queue: &Queue) -> Outcome<Option<Record>> {
         let Held { queue, room } = &mut *held(&queue.0)?;
-        let found = self.with(|port| port.dequeue(queue, room))?;
+        let found = self.copy(py, room.len(), |port| port.dequeue(queue, room))?;
         Ok(found.map(|found| Record::new(py, found, room)))
     }
 
@@ -148,7 +148,7 @@ impl Port {
     fn dequeue_wait(&self, py: Python<'_>, queue: &Queue, timeout: Option<f64>) -> Outcome<Record> {
         let until = self::timeout(timeout)?;
         let Held { queue, room } = &mut *held(&queue.0)?;
-        let found = match self.with(|port| port.dequeue(queue, room))? {
+        let found = match self.copy(py, room.len(), |port| port.dequeue(queue, room))? {
             Some(found) => found,
             None => self.wait(py, |port| port.dequeue_wait(queue, room, until))?,
         };

@@ -1,13 +1,13 @@
 //! Operations that belong together: batches, locks, epochs.
 use crate::buffer::Room;
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Misuse, Outcome};
 use crate::memory::{LocalSlice, RemoteRegion};
-use crate::port::Port;
+use crate::port::{Port, flush};
 use crate::value::{Atomic, Options, Peer, Word, fetched};
 use ayre::PostError;
 use ayre::memory::{EpochStep, LockMode, try_epoch_step};
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Operations on one peer that are posted together: all in their order, or none.
 ///
@@ -135,8 +135,16 @@ fn lock_mode(mode: &str) -> Outcome<LockMode> {
 }
 
 impl Lock {
-    fn held(&self) -> MutexGuard<'_, Option<LockMode>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How this object holds the lock, if no other thread is at it.
+    fn held(&self) -> Outcome<MutexGuard<'_, Option<LockMode>>> {
+        match self.held.try_lock() {
+            Ok(held) => Ok(held),
+            Err(TryLockError::Poisoned(held)) => Ok(held.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let what = "the lock is in use: one thread at a time calls it";
+                Err(Failure::Misuse(Misuse::InUse, what.into()))
+            }
+        }
     }
 
     /// Makes a call of the engine's lock, as this object holds it.
@@ -144,25 +152,25 @@ impl Lock {
         &self,
         port: &mut ayre::Port,
         step: impl FnOnce(&mut ayre::memory::Lock<'_>, &mut ayre::Port) -> Result<T, PostError>,
-    ) -> Result<T, PostError> {
-        let mut held = self.held();
+    ) -> Outcome<T> {
+        let mut held = self.held()?;
         let lock = ayre::memory::Lock::new(&self.word.get().0, self.offset, self.processes);
-        let mut lock = held.map_or(lock, |mode| {
-            ayre::memory::Lock::new(&self.word.get().0, self.offset, self.processes)
-                .held_already(mode)
-        });
+        let mut lock = match *held {
+            Some(mode) => lock.held_already(mode),
+            None => lock,
+        };
         let done = step(&mut lock, port);
         *held = lock.held();
-        done
+        Ok(done?)
     }
 
     fn take(&self, py: Python<'_>, mode: LockMode) -> Outcome<()> {
-        if self.held().is_some() {
+        if self.held()?.is_some() {
             return Err(ayre::Fault::Malformed.into());
         }
         let attempt =
             |port: &mut ayre::Port| match self.step(port, |lock, port| lock.try_lock(port, mode)) {
-                Ok(false) | Err(PostError::Busy(_)) => Ok(None),
+                Ok(false) | Err(Failure::Post(PostError::Busy(_))) => Ok(None),
                 taken => taken.map(|_| Some(())),
             };
         self.port.get().retry(py, attempt)
@@ -186,11 +194,11 @@ impl Lock {
 
     /// How this object holds the lock: "shared", "exclusive" or None.
     #[getter(held)]
-    fn held_mode(&self) -> Option<&'static str> {
-        self.held().map(|mode| match mode {
+    fn held_mode(&self) -> Outcome<Option<&'static str>> {
+        Ok(self.held()?.map(|mode| match mode {
             LockMode::Shared => "shared",
             LockMode::Exclusive => "exclusive",
-        })
+        }))
     }
 
     /// Tries to take the lock once. Returns whether it did; False if this object holds it already.
@@ -209,7 +217,11 @@ impl Lock {
 
     /// Releases the lock, after everything that was posted to the word's owner has completed there.
     fn unlock(&self, py: Python<'_>) -> Outcome<()> {
-        self.port.get().wait(py, |port| self.step(port, |lock, port| lock.unlock(port)))
+        let (port, owner) = (self.port.get(), self.word.get().0.peer());
+        if self.held()?.is_some() {
+            port.repeat(py, |port, slice| flush(port, owner, slice))?;
+        }
+        port.wait(py, |port| self.step(port, |lock, port| lock.unlock(port)))
     }
 
     fn __enter__(slf: &Bound<'_, Self>) -> Outcome<Py<Self>> {

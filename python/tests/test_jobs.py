@@ -32,7 +32,7 @@ with ayre.join() as port:
     assert (values == left).all()
     for _ in range(100):
         port.barrier()
-    print(ayre.is_launched(), port.rank, port.size, flush=True)
+    print(f"{ayre.is_launched()} {port.rank} {port.size}\\n", end="", flush=True)
 """
 
 INTERRUPTED = """
@@ -51,7 +51,7 @@ else:
     port.recv()
 port.barrier()
 port.leave()
-print("met", flush=True)
+print("met\\n", end="", flush=True)
 """
 
 ORPHAN = """

@@ -105,6 +105,21 @@ def test_rows_and_columns_arrive(loop: Loop, order: str) -> None:
     assert back.sum() == part.sum()
 
 
+def test_elements_may_lie_on_each_other(loop: Loop) -> None:
+    for array in (
+        np.broadcast_to(np.arange(16.0), (5, 16)),
+        np.lib.stride_tricks.sliding_window_view(np.arange(40.0), 16),
+    ):
+        loop.port.put(loop.remote, 0, array)
+        loop.port.flush(loop.own)
+        assert (loop.region.array(array.shape) == array).all()
+    whole = np.zeros(40)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, 16, writeable=True)
+    loop.region.array(windows.shape)[:] = 7.0
+    loop.port.get(loop.remote, 0, windows)
+    assert (whole == 7.0).all()
+
+
 def test_remote_rows_are_chosen(loop: Loop) -> None:
     rows = ayre.Strided(16, 4, 16, 64)
     loop.port.put(loop.remote, 0, bytes(range(64)), rows=rows)

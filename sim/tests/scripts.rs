@@ -4,6 +4,9 @@ use ayre_sim::nic::Parameters;
 use ayre_sim::report::{Course, OperationTimes, Point, Verdict};
 use ayre_sim::scenario::{Scenario, Script, ScriptFault};
 use ayre_sim::time::Time;
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, proptest};
+use proptest::sample::select;
 use std::path::Path;
 
 /// Nodes at a torus of 4 x 4, with links of 10 GB/s.
@@ -145,6 +148,17 @@ fn a_handler_runs_when_its_node_waits_and_may_reply() {
 }
 
 #[test]
+fn deposit_messages_are_placed_by_the_depot() {
+    let course = course("deposit");
+    let deposit = times(&course, "deposit");
+    assert_eq!((deposit.count, times(&course, "until").count), (10, 2));
+    // Those that are answered take both ways.
+    let answer = InterfaceTimes::of(&Parameters::server()).answer.nanos();
+    let both = call() + way(COMMAND) + answer + way(ANSWER + REPORT);
+    assert!(deposit.least_ns < both + 1.0 && deposit.most_ns > both - 1.0, "{deposit:?} {both}");
+}
+
+#[test]
 fn a_barrier_of_sixteen_nodes_has_four_rounds() {
     let course = course("barrier");
     let barrier = times(&course, "barrier");
@@ -214,22 +228,40 @@ fn a_script_that_fails_says_where() {
         ("alive", "node 0\n restart 5", "node 5 is alive"),
         ("dead", "node 0\n kill 5\n kill 5", ":3: node 0: `kill` node 5 is dead already"),
         ("outside", "region a 64 5\nnode 5\n wait a 64 0", "there is no word at offset 64"),
-        (
-            "arguments",
-            "handler h\n called 8 1 2\nnode 0\n call 5 h 8 1 3\nnode 5\n serve 1",
-            ":2: node 5: `called` has other arguments",
-        ),
-        (
-            "payload",
-            "handler h\n called 8\nnode 0\n call 5 h 2000\nnode 5\n serve 1",
-            "brought 2000 B, and 8 are expected",
-        ),
-        ("served", "handler h\nnode 0\n call 5 h 0\nnode 5\n serve 2", "`serve` waits for ever"),
         ("late", "node 0\n repeat 1000\n compute 1 s\n end", "the simulated time is over"),
     ];
     for (name, text, expected) in cases {
         let note = note(name, text);
         assert!(note.contains(expected), "{name}: {note}");
+    }
+}
+
+/// The text of a depot `d` at node 5 with one instruction, and statements of node 0.
+fn depot(instruction: &str, statements: &str) -> String {
+    format!("region a 64 5\ndepot d a\nassemble d entry; {instruction}\nnode 0\n{statements}")
+}
+
+#[test]
+fn a_message_that_fails_says_where() {
+    let call = |handler: &str, call: &str, serve: &str| {
+        format!("handler h\n{handler}\nnode 0\n call 5 h {call}\nnode 5\n serve {serve}")
+    };
+    let cases = [
+        (call("called 8 1 2", "8 1 3", "1"), ":2: node 5: `called` has other arguments"),
+        (call("called 8 1", "0", "1"), "has fewer arguments"),
+        (call("called 8", "2000", "1"), "brought 2000 B, and 8 are expected"),
+        (call("called 8 expect=1", "8", "1"), "brought 0 at byte 0, and 1 is expected"),
+        (call("compute 1 ns", "8", "2"), ":6: node 5: `serve` waits for ever"),
+        (depot("decline if r0 >= r1", "deposit d 0 0"), ":5: node 0: `deposit` is declined"),
+        (depot("r0 += r1", "deposit d 0 0 ends=declined"), "`deposit` is not declined"),
+        (depot("r0 += operand; give r0", "deposit d 0 0 expect=8"), "brought 0, and 8 is expected"),
+        (depot("r0 += r1", "node 5\nuntil d 0 1"), ":6: node 5: `until` waits for ever"),
+        (depot("write [operand]", "deposit d 0 8 operand=60"), "`deposit` ended in a fault: "),
+        (depot("write [r0]", "deposit d 0 8 ends=fault"), "a fault is expected"),
+    ];
+    for (number, (text, expected)) in cases.iter().enumerate() {
+        let note = note(&format!("message-{number}"), text);
+        assert!(note.contains(expected), "{text}: {note}");
     }
 }
 
@@ -258,6 +290,13 @@ fn a_text_that_is_no_script_says_in_which_line() {
         ("handler h\nnode 0\n call source h 8", 3, "only handlers have `source`"),
         ("handler h\nnode 0\n call 5 h 8 1 2 3 4 5 6 7 8 9", 3, "the statement is to be `call"),
         ("handler h\nregion h 8 0", 2, "\"h\" is no name that is free"),
+        ("depot d a", 1, "there is no region \"a\" up to this line"),
+        ("region a 8 0\ndepot d a\nassemble d entry; write [r0", 3, "no instruction: "),
+        ("region a 8 0\ndepot d a\nassemble d # nothing", 3, "the statement is to be `assemble"),
+        ("assemble", 1, "the statement is to be `assemble"),
+        ("region a 8 0\nnode 0\n put a 0 8 ends=declined", 3, "the statement is to be `put"),
+        ("region a 8 0\ndepot d a\nnode 0\n deposit d 0 2000", 4, "from 0 to 1024"),
+        ("region a 8 0\ndepot d a\nnode 0\n until d 256 1", 4, "from 0 to 255"),
         ("node 3..1\n barrier", 1, "from 3 to 1023"),
     ];
     for (text, line, expected) in cases {
@@ -286,4 +325,26 @@ fn a_script_for_more_nodes_is_refused_before_it_runs() {
 #[test]
 fn a_script_has_one_course() {
     assert_eq!(course("lock"), course("lock"));
+}
+
+/// Words of which statements are made.
+fn word() -> impl Strategy<Value = String> {
+    let words = "region queue depot assemble register until deposit handler node call called serve \
+        put get atomic add together repeat batch end send receive barrier broadcast allreduce scan \
+        gather alltoall sum a b d h all self source next 0 1 2 7 8 64 4KiB root=1 schedule=tree \
+        fill=1 expect=0 ends=fault ends=declined notify=requester x=1 entry; r0 += r1; give \
+        operand";
+    select(words.split_whitespace().collect::<Vec<_>>()).prop_map(str::to_owned)
+}
+
+proptest! {
+    /// No text makes the reader panic, and those that it takes can be checked.
+    #[test]
+    fn no_statements_make_the_reader_panic(lines in vec(vec(word(), 1..6), 1..12)) {
+        let lines: Vec<_> = lines.iter().map(|words| words.join(" ")).collect();
+        let begin = "region a 64 0..3\ndepot d a\nhandler h\n call self h 8\nnode 0..2\n";
+        for text in [lines.join("\n"), format!("{begin}{}", lines.join("\n"))] {
+            _ = Script::read("name", &text).map(|script| script.check(8));
+        }
+    }
 }

@@ -2,6 +2,8 @@
 use super::frames::LINES;
 use super::{Cluster, Event, Local, Member, Program, Refusal, Translations};
 use crate::time::Time;
+use ayre_proto::deposit::Inlet;
+use ayre_proto::deposit::message::Posted;
 use ayre_proto::fault::Fault;
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::node::carrier::lanes::Offer;
@@ -131,6 +133,25 @@ impl Cluster {
         self.members[node as usize].node.share(cover)
     }
 
+    /// Hands out an inlet of a depot, if the table has room. It leads to the memory that the cover
+    /// names.
+    ///
+    /// # Panics
+    /// If the inlet and the cover differ in their lengths.
+    pub fn share_inlet(
+        &mut self,
+        node: u32,
+        cover: Cover,
+        depot: usize,
+        inlet: Inlet,
+    ) -> Option<Key> {
+        assert_eq!(cover.len, inlet.len, "an inlet leads to all that its cover names");
+        let member = &mut self.members[node as usize];
+        let key = member.node.share(cover)?;
+        member.program.depots.inlets.insert(key, (depot, inlet));
+        Some(key)
+    }
+
     /// Takes a capability back. Nothing that uses it lands from now on. With pages a fence begins,
     /// and nothing lands any more when it has [ended](Event::Fenced).
     ///
@@ -183,6 +204,20 @@ impl Cluster {
             }
             Ok(Ticket(last))
         })
+    }
+
+    /// Posts a deposit message with its data. Messages that read memory are refused.
+    ///
+    /// # Errors
+    /// See [`Node::deposit`](ayre_proto::node::Node::deposit).
+    pub fn deposit(
+        &mut self,
+        node: u32,
+        to: PeerId,
+        posted: &Posted,
+        data: &[u8],
+    ) -> Result<Ticket, PostError> {
+        self.call(node, to, |member| member.node.deposit(to, (posted, data), None, &member.program))
     }
 
     /// Sends a short message.

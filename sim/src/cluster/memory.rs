@@ -1,4 +1,5 @@
 //! The program of a node: its memory, the local ends of its operations, and its news.
+use super::depot::{Depot, Depots};
 use crate::extoll::lock::Answer;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::deposit::message::Posted;
@@ -69,6 +70,7 @@ pub struct Program {
     regions: Vec<Vec<u8>>,
     buffers: HashMap<u64, Vec<u8>>,
     next_buffer: u64,
+    pub(super) depots: Depots,
     /// News that the program has not taken.
     pub(super) events: VecDeque<Event>,
 }
@@ -104,6 +106,22 @@ impl Program {
     pub fn region_mut(&mut self, number: u16, part: Range<u64>) -> Result<&mut [u8], RegionError> {
         self.region(number, part.clone())?;
         Ok(&mut self.regions[usize::from(number)][part.start as usize..part.end as usize])
+    }
+
+    /// Adds a depot, and returns its number.
+    pub fn add_depot(&mut self, depot: Depot) -> usize {
+        self.depots.depots.push(depot);
+        self.depots.depots.len() - 1
+    }
+
+    /// A depot, if there is one with this number.
+    pub fn depot(&self, number: usize) -> Option<&Depot> {
+        self.depots.depots.get(number)
+    }
+
+    /// A depot, for changes of its registers.
+    pub fn depot_mut(&mut self, number: usize) -> Option<&mut Depot> {
+        self.depots.depots.get_mut(number)
     }
 
     /// Makes a buffer of these bytes, for the data of a get, and returns its number.
@@ -155,13 +173,18 @@ impl Exposed for Program {
         atomic.fetched(old)
     }
 
-    /// There are no depots.
-    fn carry_out(&mut self, _: &Posted, _: Extent, _: &mut impl Exchange) -> Delivery {
-        Delivery::NoInlet
+    fn carry_out(&mut self, posted: &Posted, at: Extent, exchange: &mut impl Exchange) -> Delivery {
+        let mut data = vec![0; if posted.message.brings { posted.message.len.into() } else { 0 }];
+        exchange.bring(&mut data);
+        let Self { regions, depots, .. } = self;
+        let region = regions.get_mut(usize::from(at.region()));
+        let memory = region.and_then(|region| region.get_mut(at.offset() as usize..));
+        let carried = depots.carry_out(posted, memory.unwrap_or_default(), &data);
+        carried.map_or(Delivery::NoInlet, Delivery::Carried)
     }
 
     fn give(&self, into: &mut [u8]) {
-        debug_assert!(into.is_empty(), "no message was carried out");
+        debug_assert!(into.is_empty(), "a node of a cluster posts no message that reads");
     }
 }
 

@@ -19,6 +19,7 @@
 //! Interfaces take time, and programs compute in none. A program that waits lets time go on with
 //! [`Cluster::step`].
 mod calls;
+mod depot;
 mod fence;
 mod frames;
 mod interface;
@@ -29,6 +30,7 @@ mod step;
 mod times;
 mod units;
 
+pub use self::depot::Depot;
 use self::frames::{Heap, Underway};
 use self::interface::Interface;
 pub use self::memory::{Event, Local, Program, RegionError};

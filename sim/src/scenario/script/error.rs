@@ -54,6 +54,12 @@ pub enum ScriptFault {
     /// Numbers that are combined have 8 bytes.
     #[error("{0} B: numbers that are combined have 8 B each")]
     Words(u64),
+    /// A line that is no instruction of a depot.
+    #[error("no instruction: {0}")]
+    Instruction(&'static str),
+    /// A depot cannot store more.
+    #[error("a depot stores at most {0} instructions")]
+    Stored(usize),
     /// A word that is none of those that are allowed.
     #[error("{word:?} is none of {allowed}")]
     Choice {

@@ -14,6 +14,7 @@
 //! carries it out on a [`Cluster`](crate::cluster::Cluster): the protocol's own nodes in simulated
 //! time.
 mod collective;
+mod depot;
 mod error;
 mod exchange;
 mod handling;
@@ -24,6 +25,7 @@ mod read;
 mod run;
 mod runner;
 mod way;
+mod words;
 mod world;
 
 pub use error::{ScriptError, ScriptFault};
@@ -35,6 +37,7 @@ use super::units::Span;
 use crate::cluster::InterfaceTimes;
 use ayre_proto::active::ARGUMENTS_MAX;
 use ayre_proto::alu::Atomic;
+use ayre_proto::deposit::Stored;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::lock::LockMode;
 use ayre_proto::notify::Classes;
@@ -55,6 +58,7 @@ pub struct Script {
     file: String,
     regions: Vec<Region>,
     queues: Vec<Queue>,
+    depots: Vec<Depot>,
     handlers: Vec<Handler>,
     blocks: Vec<Block>,
 }
@@ -76,6 +80,35 @@ struct Queue {
     lines: u32,
     home: u32,
     line: usize,
+}
+
+/// A depot under a name: of each node that has the region, to which its inlets lead.
+#[derive(Clone, Debug, PartialEq)]
+struct Depot {
+    name: String,
+    region: usize,
+    stored: Vec<Stored>,
+    /// Registers that are not zero in the beginning.
+    registers: Vec<(u8, u64)>,
+    line: usize,
+}
+
+/// A deposit message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Deposit {
+    depot: usize,
+    node: Option<Who>,
+    entry: u16,
+    len: u64,
+    fill: u8,
+    operand: u64,
+    /// The registers that it names.
+    registers: [u8; 3],
+    /// The value that it is to give back.
+    expect: Option<u64>,
+    /// It is to be declined.
+    is_declined: bool,
+    note: Note,
 }
 
 /// Statements under a name, for nodes that are called.
@@ -270,6 +303,14 @@ enum Statement {
         expect: Option<u8>,
         arguments: Arguments,
     },
+    Deposit(Deposit),
+    /// Sets a register of the node's own depot, or waits until it has the value.
+    Register {
+        depot: usize,
+        number: u8,
+        value: u64,
+        waits: bool,
+    },
     /// Waits until this number of calls has been handled.
     Serve(u32),
     Wait {
@@ -312,6 +353,9 @@ impl Statement {
             Self::Call(_) => "call",
             Self::Called { .. } => "called",
             Self::Serve(_) => "serve",
+            Self::Deposit(_) => "deposit",
+            Self::Register { waits: false, .. } => "register",
+            Self::Register { waits: true, .. } => "until",
             Self::Wait { .. } => "wait",
             Self::Check { .. } => "check",
             Self::Kill(_) => "kill",
@@ -325,7 +369,7 @@ impl Statement {
 
     /// Whether it is posted, and ends later.
     fn is_posted(&self) -> bool {
-        use Statement::{Append, Atomic, Call, Fetch, Get, Immediate, Notify, Put, Send};
+        use Statement::{Append, Atomic, Call, Deposit, Fetch, Get, Immediate, Notify, Put, Send};
         matches!(
             self,
             Put { .. }
@@ -337,6 +381,7 @@ impl Statement {
                 | Send { .. }
                 | Append { .. }
                 | Call(_)
+                | Deposit(_)
         )
     }
 
@@ -398,6 +443,11 @@ impl Script {
 
     fn fail(&self, line: usize, fault: ScriptFault) -> ScriptError {
         ScriptError { file: self.file.clone(), line, fault }
+    }
+
+    /// The beginning of the memory to which the inlets of a depot lead.
+    fn depot_place(&self, depot: usize, node: Option<Who>) -> Place {
+        Place { region: self.depots[depot].region, node, offset: 0 }
     }
 
     /// The node whose region a place is in.

@@ -1,12 +1,17 @@
 //! The connections and capabilities that a script needs.
 use super::collective::Joint;
+use super::error::STATEMENTS_MAX;
 use super::way::WHOLE_MAX;
-use super::{Call, Line, Nodes, Script, ScriptError, ScriptFault, Statement, Who};
+use super::{Call, Deposit, Line, Nodes, Script, ScriptError, ScriptFault, Statement, Who};
 use ayre_proto::collective::{Place, Plan, Step, Task};
 use std::collections::BTreeSet;
 
 /// Stands for the region of a landing.
 pub(super) const LANDING: usize = usize::MAX;
+
+/// Stand for the depots, from this number on.
+pub(super) const DEPOTS: usize = 1 << 20;
+const _: () = assert!(DEPOTS > STATEMENTS_MAX, "regions have smaller numbers");
 
 /// The ways between nodes, and all that is handed out on them.
 #[derive(Debug, Default)]
@@ -134,11 +139,30 @@ impl Script {
             Statement::Collective(_) => {
                 needs.group.insert(own);
             }
+            Statement::Deposit(Deposit { depot, node, .. }) => {
+                let home = self.depot_home(line.number, (own, nodes), depot, node)?;
+                needs.grants.insert((own, home, DEPOTS + depot));
+                needs.pair(own, home);
+            }
+            Statement::Register { depot, .. } => {
+                self.depot_home(line.number, (own, nodes), depot, Some(Who::Own))?;
+            }
             Statement::Call(call) => self.call(needs, line.number, (own, nodes), call)?,
             Statement::Kill(_) | Statement::Restart(_) => {}
             _ => peer.into_iter().for_each(|peer| needs.pair(own, peer)),
         }
         Ok(())
+    }
+
+    /// The node with the depot that another one names.
+    fn depot_home(
+        &self,
+        line: usize,
+        (own, nodes): (u32, u32),
+        depot: usize,
+        node: Option<Who>,
+    ) -> Result<u32, ScriptError> {
+        self.home(&self.depot_place(depot, node), own, nodes).map_err(|why| self.fail(line, why))
     }
 
     /// Notes the ways of a message to a handler, and of those that its handler sends.

@@ -30,6 +30,11 @@ pub(super) enum Check {
     },
     /// The value of a fetching atomic.
     Value(Option<u64>),
+    /// The value that a deposit message gives back, and whether it is declined.
+    Deposit {
+        is_declined: bool,
+        expect: Option<u64>,
+    },
     /// Whether a lock was taken.
     Lock,
 }

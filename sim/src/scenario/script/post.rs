@@ -35,6 +35,7 @@ impl Runner<'_> {
             }
             Statement::Append { queue, len, fill } => self.append(node, queue, len, fill),
             Statement::Call(call) => self.call(node, &call),
+            Statement::Deposit(deposit) => self.deposit(node, &deposit),
             _ => self.order(node, line),
         };
         match tried {
@@ -199,7 +200,13 @@ impl Runner<'_> {
         }
         match pending.check {
             Check::Data { expect: Some(expect), .. } => bytes_differ(&data?, expect),
-            Check::Value(Some(expect)) if expect != ended.value => {
+            Check::Deposit { is_declined, .. } if is_declined != (ended.status != Status::Ok) => {
+                let what = if is_declined { "is not declined" } else { "is declined" };
+                Some(what.to_owned())
+            }
+            Check::Value(Some(expect)) | Check::Deposit { expect: Some(expect), .. }
+                if expect != ended.value =>
+            {
                 Some(format!("brought {}, and {expect} is expected", ended.value))
             }
             _ => None,

@@ -1,34 +1,35 @@
 //! The text form: a statement a line.
 use super::super::nearest::nearest;
-use super::super::units;
-use super::collective::{COLLECTIVES, Joint};
 use super::error::{OPERATIONS_MAX, STATEMENTS_MAX, ScriptError, ScriptFault};
-use super::way::OWN;
+use super::words::{NODES_MAX, Words, at_node, number, short, who};
 use super::{
-    Arguments, Block, Call, Handler, Line, Nodes, Note, Place, Queue, Region, Script, Statement,
-    Who,
+    Block, Call, Deposit, Depot, Handler, Line, Place, Queue, Region, Script, Statement, Who,
 };
 use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
-use ayre_proto::collective::{Collective, Schedule};
-use ayre_proto::combine::Combine;
-use ayre_proto::limits::{BATCH_MAX, EAGER_MAX, LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
+use ayre_proto::deposit::{DATA_MAX, INSTRUCTIONS, REGISTERS, text};
+use ayre_proto::limits::{BATCH_MAX, LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
 use ayre_proto::lock::LockMode;
 use ayre_proto::notify::Classes;
 
 /// Bytes of all regions at most, each counted once.
 const MEMORY_MAX: u64 = 1 << 30;
-/// Bytes of a collective's vector, or of each of its blocks, at most.
-const VECTOR_MAX: u64 = 1 << 26;
 /// Handlers of a script: each has a number that the protocol leaves to programs.
 const HANDLERS_MAX: usize = (*STATIC_IDS.end() - *STATIC_IDS.start() + 1) as usize;
-/// Nodes have smaller numbers.
-const NODES_MAX: u64 = 1024;
 
 /// The form of each statement, by its first word.
-const FORMS: [(&str, &str); 39] = [
+const FORMS: [(&str, &str); 44] = [
     ("region", "region NAME LENGTH NODES"),
     ("queue", "queue NAME LENGTH NODE"),
+    ("depot", "depot NAME REGION"),
+    ("assemble", "assemble DEPOT INSTRUCTION"),
+    ("register", "register DEPOT NUMBER VALUE"),
+    ("until", "until DEPOT NUMBER VALUE"),
+    (
+        "deposit",
+        "deposit DEPOT ENTRY LENGTH [fill=BYTE] [operand=] [x=] [y=] [z=] [expect=] \
+         [ends=declined] [notify=requester] [tag=] [value=]",
+    ),
     ("handler", "handler NAME"),
     ("node", "node NODES"),
     ("call", "call NODE HANDLER LENGTH [ARGUMENT ...] [fill=BYTE]"),
@@ -82,30 +83,14 @@ const ATOMICS: [(&str, AtomicOp); 11] = [
     ("compare-swap", AtomicOp::CompareSwap),
     ("fcaa", AtomicOp::Fcaa),
 ];
-const COMBINES: [(&str, Combine); 7] = [
-    ("sum", Combine::Sum),
-    ("product", Combine::Prod),
-    ("min", Combine::Min),
-    ("max", Combine::Max),
-    ("and", Combine::BAnd),
-    ("or", Combine::BOr),
-    ("xor", Combine::BXor),
-];
-const COMBINE_NAMES: &str = "sum, product, min, max, and, or, xor";
-const SCHEDULES: [(&str, Schedule); Schedule::ALL.len()] = [
-    ("star", Schedule::Star),
-    ("tree", Schedule::Tree),
-    ("doubling", Schedule::Doubling),
-    ("spread", Schedule::Spread),
-    ("ring", Schedule::Ring),
-];
 const ATOMIC_NAMES: &str =
     "add, and, or, xor, min, max, min-signed, max-signed, swap, compare-swap, fcaa";
 
 pub(super) fn read(file: &str, text: &str) -> Result<Script, ScriptError> {
     let fail = |line, fault| ScriptError { file: file.to_owned(), line, fault };
-    let (regions, queues, handlers, blocks) = (vec![], vec![], vec![], vec![]);
-    let script = Script { file: file.to_owned(), regions, queues, handlers, blocks };
+    let (regions, queues, depots, handlers) = (vec![], vec![], vec![], vec![]);
+    let (file, blocks) = (file.to_owned(), vec![]);
+    let script = Script { file, regions, queues, depots, handlers, blocks };
     let mut draft = Draft { script, open: vec![], is_handler: false, statements: 0 };
     let mut last = 1;
     for (number, content) in (1..).zip(text.lines()) {
@@ -141,15 +126,30 @@ impl Draft {
             let nearest = nearest(first, FORMS.iter().map(|(word, _)| *word));
             return Err(ScriptFault::Statement { word: short(first), nearest });
         }
-        let mut words = Words::new(rest, form.unwrap_or(END))?;
+        let form = form.unwrap_or(END);
+        if first == "assemble" {
+            return self.assemble(form, rest);
+        }
+        let mut words = Words::new(rest, form)?;
         match first {
             "region" => self.region(number, &mut words)?,
             "queue" => self.queue(number, &mut words)?,
+            "depot" => self.depot(number, &mut words)?,
+            "register" if self.script.blocks.is_empty() && !self.is_handler => {
+                let (depot, number, value) = self.in_depot(&mut words)?;
+                self.script.depots[depot].registers.push((number, value));
+            }
             "handler" => self.handler(&mut words)?,
             "node" => self.block(number, &mut words)?,
             _ => {
-                let is_fault = words.choice("ends", &[("fault", true)])?.unwrap_or(false);
-                let statement = self.statement(first, &mut words)?;
+                let ends = [("fault", (true, false)), ("declined", (false, true))];
+                let allowed = if first == "deposit" { &ends[..] } else { &ends[..1] };
+                let ends = words.choice("ends", allowed)?;
+                let (is_fault, is_declined) = ends.unwrap_or_default();
+                let mut statement = self.statement(first, &mut words)?;
+                if let Statement::Deposit(deposit) = &mut statement {
+                    deposit.is_declined = is_declined;
+                }
                 self.add(Line { number, statement, is_fault })?;
             }
         }
@@ -162,7 +162,8 @@ impl Draft {
         let regions = self.script.regions.iter().map(|region| &region.name);
         let queues = self.script.queues.iter().map(|queue| &queue.name);
         let handlers = self.script.handlers.iter().map(|handler| &handler.name);
-        let mut taken = regions.chain(queues).chain(handlers);
+        let depots = self.script.depots.iter().map(|depot| &depot.name);
+        let mut taken = regions.chain(queues).chain(handlers).chain(depots);
         if word.len() > 64 || !word.chars().all(good) || taken.any(|name| name == word) {
             return Err(ScriptFault::Name(short(word)));
         }
@@ -198,6 +199,33 @@ impl Draft {
         self.is_handler = false;
         self.script.blocks.push(Block { nodes, body: vec![], line });
         Ok(())
+    }
+
+    fn depot(&mut self, line: usize, words: &mut Words<'_>) -> Result<(), ScriptFault> {
+        let (name, region) = (self.name(words.next()?)?, self.find_region(words.next()?)?);
+        let (stored, registers) = (vec![], vec![]);
+        self.script.depots.push(Depot { name, region, stored, registers, line });
+        Ok(())
+    }
+
+    /// The next instruction of a depot, in the form of `ayre asm`.
+    fn assemble(&mut self, form: &'static str, words: &[&str]) -> Result<(), ScriptFault> {
+        let (name, instruction) = words.split_first().ok_or(ScriptFault::Form(form))?;
+        let depot = self.find_depot(name)?;
+        let stored = text::assemble(&instruction.join(" "));
+        let stored = stored.map_err(|error| ScriptFault::Instruction(error.0))?;
+        let all = &mut self.script.depots[depot].stored;
+        if all.len() == INSTRUCTIONS {
+            return Err(ScriptFault::Stored(INSTRUCTIONS));
+        }
+        all.push(stored.ok_or(ScriptFault::Form(form))?);
+        Ok(())
+    }
+
+    /// A depot, a register of it, and a value.
+    fn in_depot(&self, words: &mut Words<'_>) -> Result<(usize, u8, u64), ScriptFault> {
+        let depot = self.find_depot(words.next()?)?;
+        Ok((depot, words.number(0, REGISTERS as u64 - 1)? as u8, words.value()?))
     }
 
     fn handler(&mut self, words: &mut Words<'_>) -> Result<(), ScriptFault> {
@@ -272,6 +300,32 @@ impl Draft {
         found.ok_or_else(|| ScriptFault::Unknown { what: "queue", name: short(name) })
     }
 
+    fn find_depot(&self, name: &str) -> Result<usize, ScriptFault> {
+        let found = self.script.depots.iter().position(|depot| depot.name == name);
+        found.ok_or_else(|| ScriptFault::Unknown { what: "depot", name: short(name) })
+    }
+
+    fn deposit(&self, words: &mut Words<'_>) -> Result<Deposit, ScriptFault> {
+        let (name, node) = at_node(words.next()?)?;
+        let register = |word| number(word, 0, u8::MAX.into()).map(|number| number as u8);
+        let mut registers = [0; 3];
+        for (at, name) in ["x", "y", "z"].into_iter().enumerate() {
+            registers[at] = words.option(name).map_or(Ok(0), register)?;
+        }
+        Ok(Deposit {
+            depot: self.find_depot(name)?,
+            node,
+            entry: words.number(0, INSTRUCTIONS as u64 - 1)? as u16,
+            len: words.length(DATA_MAX as u64)?,
+            fill: words.byte("fill")?.unwrap_or(0),
+            operand: words.optional_value("operand")?.unwrap_or(0),
+            registers,
+            expect: words.optional_value("expect")?,
+            is_declined: false,
+            note: words.note()?,
+        })
+    }
+
     fn find_handler(&self, name: &str) -> Result<usize, ScriptFault> {
         let found = self.script.handlers.iter().position(|handler| handler.name == name);
         found.ok_or_else(|| ScriptFault::Unknown { what: "handler", name: short(name) })
@@ -279,9 +333,8 @@ impl Draft {
 
     /// `REGION` or `REGION@NODE`, and an offset.
     fn place(&self, words: &mut Words<'_>) -> Result<Place, ScriptFault> {
-        let word = words.next()?;
-        let (name, node) = word.split_once('@').map_or((word, None), |(name, at)| (name, Some(at)));
-        let (region, node) = (self.find_region(name)?, node.map(who).transpose()?);
+        let (name, node) = at_node(words.next()?)?;
+        let region = self.find_region(name)?;
         Ok(Place { region, node, offset: words.length(MEMORY_MAX)? })
     }
 
@@ -339,6 +392,11 @@ impl Draft {
                 let queue = self.find_queue(words.next()?)?;
                 Statement::Take { queue, from: words.from()?, expect: words.byte("expect")? }
             }
+            "deposit" => Statement::Deposit(self.deposit(words)?),
+            "register" | "until" => {
+                let (depot, number, value) = self.in_depot(words)?;
+                Statement::Register { depot, number, value, waits: first == "until" }
+            }
             "call" => {
                 let (to, handler) = (who(words.next()?)?, self.find_handler(words.next()?)?);
                 let (len, fill) = (words.length(LONGEST as u64)?, words.byte("fill")?.unwrap_or(0));
@@ -387,214 +445,4 @@ impl Draft {
         }
         Ok(script)
     }
-}
-
-/// The words behind the first one, and the options `key=value` among them.
-struct Words<'a> {
-    rest: std::vec::IntoIter<&'a str>,
-    options: Vec<(&'a str, &'a str)>,
-    form: &'static str,
-}
-
-impl<'a> Words<'a> {
-    fn new(words: &[&'a str], form: &'static str) -> Result<Self, ScriptFault> {
-        let (mut rest, mut options) = (vec![], vec![]);
-        for word in words {
-            match word.split_once('=') {
-                Some((key, _)) if options.iter().any(|(other, _)| *other == key) => {
-                    return Err(ScriptFault::Form(form));
-                }
-                Some(option) => options.push(option),
-                None => rest.push(*word),
-            }
-        }
-        Ok(Self { rest: rest.into_iter(), options, form })
-    }
-
-    fn next(&mut self) -> Result<&'a str, ScriptFault> {
-        self.rest.next().ok_or(ScriptFault::Form(self.form))
-    }
-
-    /// Nothing is left.
-    fn end(mut self) -> Result<(), ScriptFault> {
-        let is_left = self.rest.next().is_some() || !self.options.is_empty();
-        if is_left { Err(ScriptFault::Form(self.form)) } else { Ok(()) }
-    }
-
-    fn option(&mut self, key: &str) -> Option<&'a str> {
-        let place = self.options.iter().position(|(name, _)| *name == key)?;
-        Some(self.options.remove(place).1)
-    }
-
-    fn number(&mut self, least: u64, most: u64) -> Result<u64, ScriptFault> {
-        number(self.next()?, least, most)
-    }
-
-    /// A length, with a unit or in bytes.
-    fn length(&mut self, most: u64) -> Result<u64, ScriptFault> {
-        let word = self.next()?;
-        if word.bytes().all(|byte| byte.is_ascii_digit()) {
-            return number(word, 0, most);
-        }
-        let bytes = units::bytes(word);
-        let bytes = bytes.map_err(|why| ScriptFault::Unit { word: short(word), why })?;
-        number(&bytes.to_string(), 0, most)
-    }
-
-    fn value(&mut self) -> Result<u64, ScriptFault> {
-        value(self.next()?)
-    }
-
-    fn optional_value(&mut self, key: &str) -> Result<Option<u64>, ScriptFault> {
-        self.option(key).map(value).transpose()
-    }
-
-    fn byte(&mut self, key: &str) -> Result<Option<u8>, ScriptFault> {
-        let byte = self.option(key).map(|word| number(word, 0, u8::MAX.into()));
-        Ok(byte.transpose()?.map(|byte| byte as u8))
-    }
-
-    fn tag(&mut self) -> Result<Option<u32>, ScriptFault> {
-        let tag = self.option("tag").map(|word| number(word, 0, u32::MAX.into()));
-        Ok(tag.transpose()?.map(|tag| tag as u32))
-    }
-
-    fn from(&mut self) -> Result<Option<Who>, ScriptFault> {
-        self.option("from").map(who).transpose()
-    }
-
-    fn choice<T: Copy>(&mut self, key: &str, all: &[(&str, T)]) -> Result<Option<T>, ScriptFault> {
-        let Some(word) = self.option(key) else { return Ok(None) };
-        let found = all.iter().find(|(name, _)| *name == word);
-        found.map(|(_, value)| Some(*value)).ok_or(ScriptFault::Form(self.form))
-    }
-
-    /// The notifications that an operation asks for, joined by commas.
-    fn note(&mut self) -> Result<Note, ScriptFault> {
-        let allowed = "requester, completer, responder";
-        let class = |word: &str| match word {
-            "requester" => Ok(Classes::REQUESTER),
-            "completer" => Ok(Classes::COMPLETER),
-            "responder" => Ok(Classes::RESPONDER),
-            _ => Err(ScriptFault::Choice { word: short(word), allowed }),
-        };
-        let words = self.option("notify").into_iter().flat_map(|words| words.split(','));
-        let classes = words.map(class).try_fold(Classes::empty(), |all, one| Ok(all | one?))?;
-        let tag = self.tag()?.unwrap_or(0);
-        Ok(Note { classes, tag, value: self.optional_value("value")?.unwrap_or(0) })
-    }
-
-    fn nodes(&mut self) -> Result<Nodes, ScriptFault> {
-        let word = self.next()?;
-        if word == "all" {
-            return Ok(Nodes::All);
-        }
-        let (first, last) = word.split_once("..").unwrap_or((word, word));
-        let first = number(first, 0, NODES_MAX - 1)?;
-        let last = number(last, first, NODES_MAX - 1)?;
-        Ok(Nodes::Range(first as u32, last as u32))
-    }
-
-    fn arguments(&mut self) -> Result<Arguments, ScriptFault> {
-        let mut arguments = Arguments::default();
-        for word in self.rest.by_ref() {
-            let place = arguments.words.get_mut(arguments.count);
-            *place.ok_or(ScriptFault::Form(self.form))? = value(word)?;
-            arguments.count += 1;
-        }
-        Ok(arguments)
-    }
-
-    /// A statement that names nothing of the script.
-    fn statement(&mut self, first: &str) -> Result<Statement, ScriptFault> {
-        Ok(match first {
-            "await" => {
-                let (from, tag) = (self.from()?, self.tag()?);
-                Statement::Await { from, tag, value: self.optional_value("value")? }
-            }
-            "send" => {
-                let (to, len) = (who(self.next()?)?, self.length(EAGER_MAX as u64)?);
-                let fill = self.byte("fill")?.unwrap_or(0);
-                let tag = self.option("tag").map(|word| number(word, 0, u64::from(OWN) - 1));
-                let tag = tag.transpose()?.unwrap_or(0) as u32;
-                Statement::Send { to, len, fill, tag }
-            }
-            "receive" => {
-                let (from, tag) = (who(self.next()?)?, self.tag()?);
-                Statement::Receive { from, tag, expect: self.byte("expect")? }
-            }
-            "called" => {
-                let (len, expect) = (self.length(LONGEST as u64)?, self.byte("expect")?);
-                Statement::Called { len, expect, arguments: self.arguments()? }
-            }
-            "serve" => Statement::Serve(self.number(1, OPERATIONS_MAX)? as u32),
-            "flush" => Statement::Flush { to: self.rest.next().map(who).transpose()? },
-            "compute" => {
-                let word = self.rest.by_ref().collect::<Vec<_>>().join(" ");
-                let span = units::span(&word);
-                Statement::Compute(
-                    span.map_err(|why| ScriptFault::Unit { word: short(&word), why })?,
-                )
-            }
-            "kill" => Statement::Kill(who(self.next()?)?),
-            "restart" => Statement::Restart(who(self.next()?)?),
-            "repeat" => Statement::Repeat(self.number(1, OPERATIONS_MAX)? as u32),
-            "together" => Statement::Together,
-            "batch" => Statement::Batch(who(self.next()?)?),
-            _ => match COLLECTIVES.iter().find(|(word, _)| *word == first) {
-                Some((_, collective)) => Statement::Collective(self.collective(*collective)?),
-                None => Statement::End(0),
-            },
-        })
-    }
-
-    fn collective(&mut self, collective: Collective) -> Result<Joint, ScriptFault> {
-        let is_barrier = collective == Collective::Barrier;
-        let len = if is_barrier { 0 } else { self.length(VECTOR_MAX)? };
-        let combine = if collective.combines() {
-            let word = self.next()?;
-            let found = COMBINES.iter().find(|(name, _)| *name == word);
-            let none = || ScriptFault::Choice { word: short(word), allowed: COMBINE_NAMES };
-            Some(found.map(|(_, combine)| *combine).ok_or_else(none)?)
-        } else {
-            None
-        };
-        if combine.is_some() && !len.is_multiple_of(8) {
-            return Err(ScriptFault::Words(len));
-        }
-        let root = if collective.has_root() { self.option("root") } else { None };
-        let root = root.map(|word| number(word, 0, NODES_MAX - 1)).transpose()?;
-        let schedule = self.choice("schedule", &SCHEDULES)?;
-        if let Some(schedule) = schedule.filter(|schedule| !schedule.can(collective)) {
-            return Err(ScriptFault::Schedule(format!("{schedule:?}").to_lowercase()));
-        }
-        let root = root.map(|root| root as u32);
-        Ok(Joint { collective, len, combine, root, schedule })
-    }
-}
-
-fn number(word: &str, least: u64, most: u64) -> Result<u64, ScriptFault> {
-    let number = word.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| ScriptFault::Number { word: short(word), least, most })
-}
-
-/// A word of 64 bits, which may be negative.
-fn value(word: &str) -> Result<u64, ScriptFault> {
-    let signed = word.parse::<i64>().map(|value| value as u64);
-    signed.or_else(|_| number(word, 0, u64::MAX))
-}
-
-fn who(word: &str) -> Result<Who, ScriptFault> {
-    Ok(match word {
-        "self" => Who::Own,
-        "next" => Who::Next,
-        "previous" => Who::Previous,
-        "source" => Who::Source,
-        _ => Who::Number(number(word, 0, NODES_MAX - 1)? as u32),
-    })
-}
-
-/// As much of a word as an error shows.
-fn short(word: &str) -> String {
-    word.chars().take(32).collect()
 }

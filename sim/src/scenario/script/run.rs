@@ -257,6 +257,9 @@ impl Runner<'_> {
                 let end = now + span.time(self.cycle);
                 Ok(*self.member_mut(node).wake.get_or_insert(end) <= now)
             }
+            Statement::Register { depot, number, value, waits } => {
+                Ok(self.register(node, (depot, number), value, waits))
+            }
             Statement::Serve(calls) => {
                 let member = self.member_mut(node);
                 let left = member.served.checked_sub(calls);

@@ -1,10 +1,11 @@
 //! A script's cluster: connections, regions, capabilities and queues.
-use super::needs::{LANDING, Needs};
-use super::{Place, Script, ScriptError, ScriptFault, way};
-use crate::cluster::{Cluster, InterfaceTimes, Program};
+use super::needs::{DEPOTS, LANDING, Needs};
+use super::{Deposit, Place, Script, ScriptError, ScriptFault, way};
+use crate::cluster::{Cluster, Depot, InterfaceTimes, Program};
 use crate::network::Parameters;
 use crate::time::Time;
 use crate::topology::Topology;
+use ayre_proto::deposit::{DATA_MAX, Inlet, REGISTERS, Window};
 use ayre_proto::units::{Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
 use core::ops::Range;
@@ -28,6 +29,8 @@ pub(super) struct World<'a> {
     pub(super) group: Vec<u32>,
     /// The peers of a node whose messages it takes whenever it waits.
     pub(super) talks: HashMap<u32, Vec<u32>>,
+    /// The number of a depot, by its node.
+    depots: HashMap<(u32, usize), usize>,
     /// The region of a node that is its landing for a peer.
     landings: HashMap<(u32, u32), u16>,
     /// The number of a queue among those of a producer, as its consumer and as the producer has it.
@@ -61,6 +64,7 @@ impl<'a> World<'a> {
             keys,
             group,
             talks,
+            depots: HashMap::new(),
             landings: HashMap::new(),
             consumed,
             produced,
@@ -84,6 +88,14 @@ impl<'a> World<'a> {
             if region.homes.has(node) {
                 let made = self.add_region(node, region.len, region.line)?;
                 self.regions.insert((node, number), made);
+            }
+        }
+        for (number, depot) in self.script.depots.iter().enumerate() {
+            if self.script.regions[depot.region].homes.has(node) {
+                let mut made = Depot::new(depot.stored.clone());
+                depot.registers.iter().for_each(|(at, value)| made.set_register(*at, *value));
+                let made = self.cluster.program_mut(node).add_depot(made);
+                self.depots.insert((node, number), made);
             }
         }
         Ok(())
@@ -126,8 +138,13 @@ impl<'a> World<'a> {
     }
 
     fn share(&mut self, holder: u32, home: u32, region: usize) -> Result<(), ScriptError> {
-        let (number, len, line) = match self.script.regions.get(region) {
-            Some(of) => (self.regions[&(home, region)], of.len, of.line),
+        let depot = region.checked_sub(DEPOTS).and_then(|depot| self.script.depots.get(depot));
+        let of = depot.map_or(region, |depot| depot.region);
+        let (number, len, line) = match self.script.regions.get(of) {
+            Some(region) => {
+                let line = depot.map_or(region.line, |depot| depot.line);
+                (self.regions[&(home, of)], region.len, line)
+            }
             None => {
                 let number = self.add_region(home, way::LANDING, 1)?;
                 self.landings.insert((home, holder), number);
@@ -137,7 +154,15 @@ impl<'a> World<'a> {
         let holder_id = PeerId(holder as u16);
         let cover =
             Cover { holder: holder_id, rights: Rights::all(), region: number, base: 0, len };
-        let key = self.cluster.share(home, cover).ok_or_else(|| {
+        let key = match depot {
+            Some(depot) => {
+                let inlet = inlet(len, depot.stored.len());
+                let number = self.depots[&(home, region - DEPOTS)];
+                self.cluster.share_inlet(home, cover, number, inlet)
+            }
+            None => self.cluster.share(home, cover),
+        };
+        let key = key.ok_or_else(|| {
             let why = "a node has more regions, each for each of its users, than it has keys";
             self.script.fail(line, ScriptFault::Cluster(why.to_owned()))
         })?;
@@ -176,6 +201,20 @@ impl<'a> World<'a> {
         Some((home, *self.keys.get(&(own, home, place.region))?))
     }
 
+    /// The key of a node to a depot of another one, and that node.
+    pub(super) fn inlet_key(&self, own: u32, deposit: &Deposit) -> Option<(u32, Key)> {
+        let Deposit { depot, node, .. } = *deposit;
+        let place = self.script.depot_place(depot, node);
+        let home = self.script.home(&place, own, self.nodes).ok()?;
+        Some((home, *self.keys.get(&(own, home, DEPOTS + depot))?))
+    }
+
+    /// A depot of a node.
+    pub(super) fn depot_mut(&mut self, node: u32, depot: usize) -> Option<&mut Depot> {
+        let number = *self.depots.get(&(node, depot))?;
+        self.cluster.program_mut(node).depot_mut(number)
+    }
+
     /// The key of a node to its landing at another one.
     pub(super) fn landing_key(&self, own: u32, home: u32) -> Option<Key> {
         self.keys.get(&(own, home, LANDING)).copied()
@@ -194,5 +233,16 @@ impl<'a> World<'a> {
         let program: &Program = self.cluster.program(node);
         let bytes = program.region(*number, offset..offset.checked_add(8)?).ok()?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+}
+
+/// An inlet to all of a region and of a depot.
+fn inlet(len: u64, stored: usize) -> Inlet {
+    Inlet {
+        rights: Rights::all(),
+        len,
+        registers: Window { base: 0, len: REGISTERS as u16 },
+        entries: Window { base: 0, len: stored as u16 },
+        longest: DATA_MAX as u16,
     }
 }

@@ -4,8 +4,8 @@ use crate::border::{Buffer, Bytes, In, Out};
 use crate::error::{Failure, Outcome, posted, status};
 use crate::memory::{ayre_region, ayre_remote_region};
 use crate::port::ayre_port;
-use ayre::PeerId;
 use ayre::memory::LocalSlice;
+use ayre::{PeerId, PostOptions};
 use std::ffi::c_int;
 
 /// A part of a region of this process, as the local end of an operation. Its data is not copied on
@@ -47,7 +47,11 @@ pub extern "C" fn ayre_put(
 ) -> i64 {
     posted(|| {
         let (from, remote) = (from.bytes(len)?, remote.shared()?);
-        Ok(port.held()?.put(remote, offset, from, with.options())?)
+        // Most puts have no options: these are compiled for that.
+        Ok(match with.get() {
+            None => port.held()?.put(remote, offset, from, PostOptions::new())?,
+            Some(with) => port.held()?.put(remote, offset, from, with.options())?,
+        })
     })
 }
 

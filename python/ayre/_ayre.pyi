@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer, Self, TypeAlias
+from typing_extensions import Buffer, Self, TypeAlias, disjoint_base
 
 from ._errors import FaultError
 from ._names import AtomicOp, Busy, Classes, Fault, Operation, Rights
@@ -20,6 +20,12 @@ else:
 
 class _SupportsDLPack(Protocol):
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> int: ...
+
+_Handler: TypeAlias = str | int | _HasId
 
 # Bytes of the program: an array, bytes, any buffer, or a tensor on the processor.
 _Bytes: TypeAlias = Buffer | _SupportsDLPack
@@ -176,6 +182,81 @@ class Port:
     def dequeue_into_wait(
         self, queue: Queue, buffer: _Bytes, timeout: float | None = None
     ) -> tuple[int, int]: ...
+
+@disjoint_base
+class Messenger:
+    def __new__(
+        cls,
+        port: Port,
+        overflow: int | None = None,
+        landing: int | None = None,
+        longest: int | None = None,
+    ) -> Self: ...
+    @property
+    def port(self) -> Port: ...
+    def register(
+        self, name: str | int, function: Callable[..., object], arguments: int = 0
+    ) -> int: ...
+    def call(
+        self, peer: int, handler: _Handler, *arguments: int, payload: _Bytes | None = None
+    ) -> None: ...
+    def try_call(
+        self, peer: int, handler: _Handler, *arguments: int, payload: _Bytes | None = None
+    ) -> None: ...
+    def poll(self) -> int: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def sync(self) -> None: ...
+    def flush(self) -> None: ...
+    def failures(self) -> list[DroppedCall]: ...
+    def is_announced(self, peer: int, handler: _Handler, arguments: int = 0) -> bool: ...
+
+@final
+class Call:
+    @property
+    def source(self) -> int: ...
+    def reply(self, handler: _Handler, *arguments: int, payload: _Bytes | None = None) -> None: ...
+    def send(
+        self, peer: int, handler: _Handler, *arguments: int, payload: _Bytes | None = None
+    ) -> None: ...
+
+@final
+class DroppedCall:
+    @property
+    def peer(self) -> int: ...
+    @property
+    def handler(self) -> int: ...
+    @property
+    def cause(self) -> Literal["unknown", "malformed", "failed"]: ...
+    @property
+    def is_ours(self) -> bool: ...
+
+@disjoint_base
+class Group:
+    def __new__(
+        cls, messenger: Messenger, name: str, members: Sequence[int] | None = None
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+    @property
+    def messenger(self) -> Messenger: ...
+    @property
+    def members(self) -> list[int]: ...
+    def _do(
+        self,
+        form: tuple[str, str, int, int],
+        own: _Bytes | None = None,
+        into: _Bytes | None = None,
+    ) -> None: ...
+    def _start(
+        self,
+        form: tuple[str, str, int, int],
+        own: _Bytes | None = None,
+        into: _Bytes | None = None,
+    ) -> Pending: ...
+
+@final
+class Pending:
+    def test(self) -> bool: ...
+    def wait(self, into: _Bytes | None = None) -> None: ...
 
 @final
 class Counters:

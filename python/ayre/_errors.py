@@ -109,6 +109,24 @@ class ExhaustedError(SetupError):
     """A table is full."""
 
 
+class MismatchError(Error, ValueError):
+    """Members of a group do different collectives, or with different numbers of bytes."""
+
+    def __init__(self, message: str = "", peer: int = 0) -> None:
+        """Keep the number of the other member."""
+        super().__init__(message)
+        self.peer = peer
+
+
+class GivenUpError(Error):
+    """A member has given the group up: its own exception says why."""
+
+    def __init__(self, message: str = "", peer: int = 0) -> None:
+        """Keep the number of the member."""
+        super().__init__(message)
+        self.peer = peer
+
+
 class InUseError(Error, RuntimeError):
     """The object is in use: by another thread, or by the call that a handler has interrupted."""
 

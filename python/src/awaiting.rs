@@ -30,10 +30,11 @@ impl Port {
     /// block.
     ///
     /// False if messages, notifications or deaths are to be taken, deaths by a `recv` or
-    /// `wait_notification` with a timeout of 0. The port does not know the program's queues: look
-    /// at them after `rest`. In asyncio the methods that are awaited do all this.
+    /// `wait_notification` with a timeout of 0. A messenger runs handlers. The port does not know
+    /// the program's queues: look at them after `rest`. In asyncio the methods that are awaited do
+    /// all this.
     fn rest(&self) -> Outcome<bool> {
-        self.with(|port| Ok::<_, Failure>(port.rest()))
+        self.rest_running_handlers()
     }
 
     /// Ends a rest. Does not block.

@@ -1,4 +1,5 @@
 //! Exceptions: the classes are Python's, in `ayre/_errors.py`.
+use ayre::collective::GroupError;
 use ayre::{Busy, Fault, PostError, ReceiveError, SetupError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,6 +11,7 @@ pub(crate) enum Failure {
     Post(PostError),
     Receive(ReceiveError),
     Setup(SetupError),
+    Group(GroupError),
     /// The object cannot be used, for this reason.
     Misuse(Misuse, Cow<'static, str>),
     /// Python itself has raised it.
@@ -54,6 +56,7 @@ impl Failure {
             }
             Self::Setup(SetupError::Fault(why)) => fault(why),
             Self::Setup(error) => (setup(&error), error.to_string(), errno(&error)),
+            Self::Group(error) => (group(&error), error.to_string(), member(&error)),
             Self::Misuse(why, what) => (misuse(why), what.into_owned(), None),
         };
         let class = errors(py)?.getattr(class)?;
@@ -113,6 +116,24 @@ fn setup(error: &SetupError) -> &'static str {
     }
 }
 
+fn group(error: &GroupError) -> &'static str {
+    match error {
+        GroupError::PeerDied(_) => "PeerDiedError",
+        GroupError::Mismatch { .. } => "MismatchError",
+        GroupError::GivenUp(_) => "GivenUpError",
+        GroupError::Invalid(_) => "InvalidError",
+    }
+}
+
+fn member(error: &GroupError) -> Option<i32> {
+    match error {
+        GroupError::PeerDied(peer)
+        | GroupError::Mismatch { peer, .. }
+        | GroupError::GivenUp(peer) => Some(peer.0.into()),
+        GroupError::Invalid(_) => None,
+    }
+}
+
 fn errno(error: &SetupError) -> Option<i32> {
     match error {
         SetupError::Os { errno, .. } => Some(errno.raw_os_error()),
@@ -148,6 +169,12 @@ impl From<Fault> for Failure {
 impl From<ReceiveError> for Failure {
     fn from(error: ReceiveError) -> Self {
         Self::Receive(error)
+    }
+}
+
+impl From<GroupError> for Failure {
+    fn from(error: GroupError) -> Self {
+        Self::Group(error)
     }
 }
 

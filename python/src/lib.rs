@@ -13,11 +13,14 @@
 //!
 //! The comments on classes and methods here are their docstrings.
 
+mod active;
 mod awaiting;
 mod buffer;
+mod collective;
 mod deposit;
 mod error;
 mod export;
+mod interface;
 mod memory;
 mod message;
 mod operation;
@@ -31,6 +34,10 @@ mod value;
 // needed.
 #[pyo3::pymodule(gil_used = false)]
 mod _ayre {
+    #[pymodule_export]
+    use crate::active::{Call, DroppedCall, Messenger};
+    #[pymodule_export]
+    use crate::collective::{Group, Pending};
     #[pymodule_export]
     use crate::deposit::{
         Deposit, Depot, Frozen, HeldMessage, Inlet, InletOptions, RemoteInlet, Reply, Stored,

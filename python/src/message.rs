@@ -58,7 +58,7 @@ impl Port {
     fn send(&self, peer: Peer, data: &Bound<'_, PyAny>, tag: u32) -> Outcome<()> {
         let mut room = Room::new();
         let bytes = room.bytes(data)?;
-        self.with(|port| port.send(peer.0, tag, bytes))
+        self.with_plain(|port| port.send(peer.0, tag, bytes))
     }
 
     /// Sends a message as `send` does, and waits for room. Blocks.
@@ -70,7 +70,7 @@ impl Port {
             Err(PostError::Busy(_)) => Ok(None),
             sent => sent.map(Some),
         };
-        match self.with(send)? {
+        match self.with_plain(send)? {
             Some(()) => Ok(()),
             None => self.retry(data.py(), send),
         }
@@ -79,7 +79,7 @@ impl Port {
     /// Takes the next message; None if there is none. Does not block.
     fn try_recv(&self, py: Python<'_>) -> Outcome<Option<Message>> {
         let mut data = [0; LONGEST];
-        let found = self.with(|port| port.try_recv(&mut data))?;
+        let found = self.with_plain(|port| port.try_recv(&mut data))?;
         Ok(found.map(|found| Message::new(py, found, &data)))
     }
 
@@ -102,7 +102,7 @@ impl Port {
     fn try_recv_into(&self, buffer: &Bound<'_, PyAny>) -> Outcome<Option<Head>> {
         let mut room = Room::new();
         let into = room.one_piece(buffer)?;
-        Ok(self.with(|port| port.try_recv(into))?.map(head))
+        Ok(self.with_plain(|port| port.try_recv(into))?.map(head))
     }
 
     /// Takes the next message into a buffer in one piece. Returns sender, tag and length. The rest
@@ -136,7 +136,7 @@ impl Port {
         into: &mut [u8],
         until: Option<Duration>,
     ) -> Outcome<ayre::Message> {
-        match self.with(|port| port.try_recv(into))? {
+        match self.with_plain(|port| port.try_recv(into))? {
             Some(found) => Ok(found),
             None => self.wait(py, |port| port.recv(into, until)),
         }

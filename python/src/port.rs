@@ -1,6 +1,8 @@
 //! Ports: one thread at a time; the interpreter's lock is released while they wait.
 use crate::error::{Failure, Misuse, Outcome};
+use crate::interface::Interface;
 use crate::value::{Peer, duration, named};
+use ayre::active::{Messenger, MessengerOptions};
 use ayre::guest::fork;
 use ayre::{Config, Fault, Mode, NetOptions, Spin};
 use pyo3::prelude::*;
@@ -14,7 +16,7 @@ const SLICE: Duration = Duration::from_millis(50);
 /// A call that copies more bytes than this releases the interpreter's lock.
 pub(crate) const LONG: usize = 4096;
 /// Pauses between two looks for signals: as long as a slice at most.
-const PAUSES: u32 = 200;
+pub(crate) const PAUSES: u32 = 200;
 
 /// One process's interface to its peers.
 ///
@@ -30,17 +32,17 @@ const PAUSES: u32 = 200;
 #[pyclass(frozen, module = "ayre", name = "Port")]
 #[derive(Debug)]
 pub(crate) struct Port {
-    held: Mutex<Option<ayre::Port>>,
-    signals: Arc<Signals>,
+    held: Mutex<Option<Interface>>,
+    pub(crate) signals: Arc<Signals>,
     /// The process that has opened it.
     generation: u64,
     /// The object of `ayre.aio` that watches its descriptor, while tasks wait.
     watcher: Mutex<Option<Py<PyAny>>>,
 }
 
-/// The exception that a signal has raised while a call waited.
+/// The exception that a signal or a handler has raised while a call ran.
 #[derive(Debug, Default)]
-struct Signals(Mutex<Option<PyErr>>);
+pub(crate) struct Signals(Mutex<Option<PyErr>>);
 
 impl Signals {
     /// Whether a signal has raised an exception. Runs the handlers of Python if this is the main
@@ -59,6 +61,18 @@ impl Signals {
         }
     }
 
+    /// Keeps the exception of a handler, which ends the call that ran it. A later one goes to
+    /// `sys.unraisablehook`.
+    pub(crate) fn keep(&self, py: Python<'_>, error: PyErr, handler: &Bound<'_, PyAny>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_none() {
+            *kept = Some(error);
+            return;
+        }
+        drop(kept);
+        error.write_unraisable(py, Some(handler));
+    }
+
     fn take(&self) -> Outcome<()> {
         let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         raised.map_or(Ok(()), |error| Err(error.into()))
@@ -75,6 +89,43 @@ impl Port {
     where
         Failure: From<E>,
     {
+        self.with_interface(|port| Ok(call(port)?))
+    }
+
+    /// Makes a call about short messages, which a messenger has for its handlers.
+    #[inline]
+    pub(crate) fn with_plain<T, E>(
+        &self,
+        call: impl FnOnce(&mut ayre::Port) -> Result<T, E>,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        self.with_interface(|port| Ok(call(port.plain()?)?))
+    }
+
+    /// Makes a call of the messenger's, which may run handlers. Raises what one of them, or a
+    /// signal, has raised meanwhile.
+    pub(crate) fn with_messenger<T, E>(
+        &self,
+        call: impl FnOnce(&mut Messenger<()>) -> Result<T, E>,
+    ) -> Outcome<T>
+    where
+        Failure: From<E>,
+    {
+        self.with_interface(|port| {
+            let done = call(port.messenger()?);
+            self.signals.take()?;
+            Ok::<_, Failure>(done?)
+        })
+    }
+
+    /// Makes a call of the port's or the messenger's, for which no other thread waits.
+    #[inline]
+    pub(crate) fn with_interface<T>(
+        &self,
+        call: impl FnOnce(&mut Interface) -> Outcome<T>,
+    ) -> Outcome<T> {
         if fork::generation() != self.generation {
             let what = "the port is the parent process's: a forked child opens one of its own";
             return Err(Failure::Misuse(Misuse::Inherited, what.into()));
@@ -85,7 +136,7 @@ impl Port {
             Err(TryLockError::WouldBlock) => return Err(in_use()),
         };
         let port = held.as_mut().ok_or_else(|| Failure::closed("the port was closed"))?;
-        Ok(call(port)?)
+        call(port)
     }
 
     /// Makes a call that may wait, without the interpreter's lock. Raises what a signal has raised
@@ -193,7 +244,7 @@ impl Port {
         let config = config.interrupt(move || asked.look());
         let opened = py.detach(|| open(config));
         signals.take()?;
-        let held = Mutex::new(Some(opened?));
+        let held = Mutex::new(Some(Interface::Port(Box::new(opened?))));
         Ok(Self { held, signals, generation: fork::generation(), watcher: Mutex::default() })
     }
 
@@ -210,8 +261,27 @@ impl Port {
         watcher.map_or(Ok(()), |watcher| watcher.call_method0(py, "end").map(drop))
     }
 
+    /// Prepares for a sleep at the descriptor.
+    pub(crate) fn rest_running_handlers(&self) -> Outcome<bool> {
+        self.with_interface(|port| {
+            let rests = port.rest();
+            self.signals.take()?;
+            Ok::<_, Failure>(rests)
+        })
+    }
+
+    /// Makes a messenger of the port, if it is none.
+    pub(crate) fn become_messenger(&self, options: MessengerOptions) -> Outcome<()> {
+        options.check()?;
+        self.with(|_| Ok::<_, Failure>(()))?;
+        let Ok(mut held) = self.held.try_lock() else { return Err(in_use()) };
+        let Some(port) = held.take() else { return Err(Failure::closed("the port was closed")) };
+        *held = Some(port.into_messenger(options)?);
+        Ok(())
+    }
+
     /// Takes the port out, to end it.
-    fn take(&self) -> Outcome<Option<ayre::Port>> {
+    fn take(&self) -> Outcome<Option<Interface>> {
         match self.held.try_lock() {
             Ok(mut held) => Ok(held.take()),
             Err(TryLockError::Poisoned(held)) => Ok(held.into_inner().take()),
@@ -318,7 +388,7 @@ impl Port {
         }
         self.unwatch(py)?;
         let port = self.take()?;
-        let left = py.detach(move || port.map_or(Ok(()), ayre::Port::leave));
+        let left = py.detach(move || port.map_or(Ok(()), |port| port.into_port().leave()));
         outcome.and_then(|()| Ok(left?))
     }
 
@@ -410,7 +480,7 @@ impl Port {
 
     /// Ends a connection at once and forgets the peer, which is told.
     fn disconnect(&self, peer: Peer) -> Outcome<()> {
-        self.with(|port| port.disconnect(peer.0))
+        self.with_interface(|port| Ok(port.disconnect(peer.0)?))
     }
 
     /// The mode of a connection: "direct" or "mediated".

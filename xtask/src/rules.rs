@@ -353,8 +353,10 @@ pub(crate) const CRATES: &[CrateRules] = &[
         layers: &[
             "error",
             "buffer value",
+            "interface",
             "port",
-            "memory",
+            "active memory",
+            "collective",
             "deposit export message operation queue together",
             "awaiting",
         ],

@@ -21,7 +21,8 @@ const LONGEST: usize = 64 << 20;
 /// The port stays valid for everything but short messages, which belong to handlers from now on.
 /// The limits are in bytes. `overflow` is that of messages of handlers that wait for room.
 /// `landing` is the memory for each peer that sends long messages: a power of two from 4 KiB to
-/// 16 MiB. `longest` is the longest payload that is accepted, at most 64 MiB. A port that is a messenger already stays as it is.
+/// 16 MiB. `longest` is the longest payload that is accepted, at most 64 MiB. A port that is a
+/// messenger already stays as it is.
 #[pyclass(frozen, subclass, module = "ayre._ayre", name = "Messenger")]
 #[derive(Debug)]
 pub(crate) struct Messenger {

@@ -161,4 +161,8 @@ fn a_collective_that_cannot_be_says_why() {
     let script = Script::read("name", "node 0..2\n gather 8 root=3").expect("a script");
     let fault = script.check(4).map_err(|error| error.fault);
     assert_eq!(fault, Err(ScriptFault::NoMember { node: 3 }));
+    let script = Script::read("name", "node all\n alltoall 8").expect("a script");
+    let fault = |nodes| script.check(nodes).map_err(|error| error.fault);
+    assert_eq!(fault(256), Ok(()));
+    assert_eq!(fault(1024), Err(ScriptFault::Connections(1024 * 1023 / 2)));
 }

@@ -7,6 +7,9 @@ pub(super) const STATEMENTS_MAX: usize = 10_000;
 /// Operations of a node at most, repetitions included.
 pub(super) const OPERATIONS_MAX: u64 = 10_000_000;
 
+/// Connections at most: each takes some 35 KB of memory.
+pub(super) const CONNECTIONS_MAX: usize = 50_000;
+
 /// A fault of a script, in a line.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{file}:{line}: {fault}")]
@@ -102,6 +105,9 @@ pub enum ScriptFault {
     /// Handlers call each other for ever.
     #[error("handlers have run more than {OPERATIONS_MAX} times")]
     Calls,
+    /// Connections take too much memory.
+    #[error("nodes need {0} connections, at most {CONNECTIONS_MAX}: run it on fewer nodes")]
+    Connections(usize),
     /// There are too many handlers.
     #[error("a script has at most {0} handlers")]
     Handlers(usize),

@@ -1,6 +1,6 @@
 //! The connections and capabilities that a script needs.
 use super::collective::Joint;
-use super::error::STATEMENTS_MAX;
+use super::error::{CONNECTIONS_MAX, STATEMENTS_MAX};
 use super::way::WHOLE_MAX;
 use super::{Call, Deposit, Line, Nodes, Script, ScriptError, ScriptFault, Statement, Who};
 use ayre_proto::collective::{Place, Plan, Step, Task};
@@ -101,6 +101,9 @@ impl Script {
             }
         }
         needs.meet(self)?;
+        if needs.pairs.len() > CONNECTIONS_MAX {
+            return Err(self.fail(1, ScriptFault::Connections(needs.pairs.len())));
+        }
         Ok(needs)
     }
 

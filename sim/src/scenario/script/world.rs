@@ -76,7 +76,8 @@ impl<'a> World<'a> {
         for pair in pairs {
             world.connect(pair)?;
         }
-        while world.cluster.next_time().is_some_and(|at| at - world.cluster.now() < QUIET) {
+        // What a node is late with is due before now.
+        while world.cluster.next_time().is_some_and(|at| at < world.cluster.now() + QUIET) {
             world.cluster.step();
         }
         Ok(world)

@@ -43,7 +43,7 @@ say "wheel: $wheel"
 
 "$home/bin/ruff" check -q python
 "$home/bin/ruff" format -q --check python
-(cd python && "$home/bin/mypy" ayre examples driver)
+(cd python && "$home/bin/mypy" ayre examples driver bench)
 "$home/bin/python3" -m mypy.stubtest ayre --allowlist python/tests/stubtest.txt \
     --ignore-unused-allowlist
 say "ruff, mypy: good"

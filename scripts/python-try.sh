@@ -49,9 +49,10 @@ say "wheel: $wheel"
 say "ruff, mypy: good"
 
 cargo build -q -p ayre-cli --profile "$profile"
-tool="$target/$profile/ayre"
-(cd python && TOOL_OF_AYRE="$tool" "$home/bin/python3" -m pytest)
-"$tool" run -n 2 -- "$home/bin/python3" python/examples/hello.py >"$home/said"
+# The tests and the example find the tool on the path.
+export PATH="$target/$profile:$PATH"
+(cd python && "$home/bin/python3" -m pytest)
+ayre run -n 2 -- "$home/bin/python3" python/examples/hello.py >"$home/said"
 for rank in 0 1; do
     grep -q "rank $rank: hello, neighbour" "$home/said" || {
         say "the example said: $(cat "$home/said")"

@@ -7,15 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypeAlias
 
 from . import _ayre
 from ._errors import BufferAccessError, InvalidError
 from .aio import until
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Op: TypeAlias = Literal["min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor"]
-_Form: TypeAlias = tuple[str, str, int, int]
+Array = np.ndarray[Any, np.dtype[Any]]
+Op = Literal["min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor"]
+_Form = tuple[str, str, int, int]
 
 _NUMBERS = frozenset(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"))
 _OPS: dict[str, int] = {

@@ -1,8 +1,9 @@
-"""Jobs of `ayre run`: the tool's path is in the variable TOOL_OF_AYRE."""
+"""Jobs of `ayre run`, where the tool is on the path."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,9 @@ import pytest
 
 import ayre
 
-TOOL = os.environ.get("TOOL_OF_AYRE")
+TOOL = shutil.which("ayre")
 
-pytestmark = pytest.mark.skipif(TOOL is None, reason="scripts/python-try.sh names the tool")
+pytestmark = pytest.mark.skipif(TOOL is None, reason="there is no tool `ayre`")
 
 RING = """
 import ayre

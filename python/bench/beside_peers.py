@@ -1,6 +1,6 @@
 """Measures Ayre beside its peers: one process and a forked child, on one host.
 
-    python3 bench/peers.py [--rounds 9] [--json]
+    python3 bench/beside_peers.py [--rounds 9] [--json]
 
 All cases take turns, for as many rounds as asked; the table has medians in microseconds. pyzmq
 and mpi4py take part where they are installed.

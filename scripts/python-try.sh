@@ -49,10 +49,10 @@ say "wheel: $wheel"
 say "ruff, mypy: good"
 
 cargo build -q -p ayre-cli --profile "$profile"
-# The tests and the example find the tool on the path. They take the package that is installed: a
-# "python3 -m pytest" would find the folder, which has no library in Rust.
+# The tests and the example find the tool on the path. They and their children take the package that
+# is installed, as no folder here has its name.
 export PATH="$target/$profile:$PATH"
-(cd python && "$home/bin/pytest")
+"$home/bin/pytest" -c python/pyproject.toml --rootdir python python/tests
 ayre run -n 2 -- "$home/bin/python3" python/examples/hello.py >"$home/said"
 for rank in 0 1; do
     grep -q "rank $rank: hello, neighbour" "$home/said" || {

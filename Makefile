@@ -13,8 +13,8 @@ PREFIX ?= /usr/local
 PROFILE ?= checked
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
-	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
+.PHONY: help check test demo demo-c demo-mpi demo-mpi-net demo-net demo-python consumers bench \
+	bench-net bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
 	audit book capi python evidence install pages deb man install-deps
 
 help: ## List the targets
@@ -45,6 +45,14 @@ demo-mpi: ## Run an MPI program of Debian's over Ayre, and over its MPI's own tr
 demo-mpi-net: ## The same over a network between two namespaces that loses datagrams, as root
 	@scripts/deps.sh cargo cc hpcc ip mpirun.openmpi
 	@RANKS='$(RANKS)' scripts/demo-mpi-net.sh
+
+demo-c: ## Install Ayre for C in a folder, compile the examples against it, and run them
+	@scripts/deps.sh cargo cc pkg-config
+	@RANKS='$(RANKS)' scripts/demo-c.sh
+
+demo-python: ## Build and install Ayre for Python, and find clusters with RANKS processes
+	@scripts/deps.sh cargo cc python3 python3-venv
+	@RANKS='$(RANKS)' scripts/demo-python.sh
 
 consumers: ## Run MPI programs of others over Ayre, tests and real ones; ARGS=quick: a part
 	@scripts/deps.sh cargo cc hpcc lmp mpirun.openmpi $(if $(filter quick,$(ARGS)),,pw.x) python3 xdlu

@@ -15,7 +15,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 scripts/capi.sh install "$work/usr" >/dev/null
-cargo build -q -p ayre-cli --profile "$profile"
+PROFILE="$profile" scripts/build.sh ayre-cli
 
 greets() {
     LD_LIBRARY_PATH="$work/usr/lib" "$target/$profile/ayre" run -n 2 -- "$1" >"$work/said"

@@ -17,7 +17,7 @@ abi=0
 system="-lpthread -ldl -lm -lgcc_s -lrt"
 folder="$target/$profile/c"
 
-cargo build -p ayre-capi --lib --profile "$profile"
+PROFILE="$profile" scripts/build.sh ayre-capi
 mkdir -p "$folder"
 cp "$target/$profile/libayre_c.a" "$folder/libayre.a"
 # The functions of the header alone are to be seen, and each says since when it is there.

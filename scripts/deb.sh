@@ -14,7 +14,7 @@ case "$profile" in
 release) fabric=provider ;;
 *) fabric=$profile ;;
 esac
-cargo build -p ayre-cli --profile "$profile"
+PROFILE="$profile" scripts/build.sh ayre-cli
 PROFILE=$fabric scripts/provider.sh >/dev/null
 
 metadata=$(cargo metadata --format-version 1 --no-deps)

@@ -12,7 +12,7 @@ profile="${PROFILE:-provider}"
 # A folder of its own: libfabric loads all that ends in fi.so, cargo's own copy too.
 folder="$target/$profile/libfabric"
 
-cargo build -p ayre-provider --lib --profile "$profile"
+PROFILE="$profile" scripts/build.sh ayre-provider
 mkdir -p "$folder"
 # Put in place whole: programs that run have the old one mapped.
 cp "$target/$profile/libayre_fi.so" "$folder/libayre-fi.so.new"

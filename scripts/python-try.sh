@@ -48,7 +48,7 @@ say "wheel: $wheel"
     --ignore-unused-allowlist
 say "ruff, mypy: good"
 
-cargo build -q -p ayre-cli --profile "$profile"
+PROFILE="$profile" scripts/build.sh ayre-cli
 # The tests and the example find the tool on the path. They and their children take the package that
 # is installed, as no folder here has its name.
 export PATH="$target/$profile:$PATH"
@@ -62,5 +62,5 @@ for rank in 0 1; do
 done
 say "the example greets"
 
-PYTHON_WITH_AYRE="$home/bin/python3" cargo test -q -p ayre-conformance --profile "$profile" \
-    --test python
+# Of the workspace, so that what the tests have built is taken.
+PYTHON_WITH_AYRE="$home/bin/python3" cargo test -q --workspace --profile "$profile" --test python

@@ -22,7 +22,7 @@ run() {
 
 for name in kmeans halo work_queue server; do
     # shellcheck disable=SC2046 # several words
-    cc -std=c11 -O2 -o "$home/$name" "capi/examples/$name.c" $(pkg-config --cflags --libs ayre) -lm
+    cc -O2 -o "$home/$name" "capi/examples/$name.c" $(pkg-config --cflags --libs ayre) -lm
 done
 run ayre run -n "$ranks" -- "$home/kmeans" engine/examples/data/iris.csv 3
 run ayre run -n "$ranks" -- "$home/halo"

@@ -5,7 +5,7 @@
 use ayre::deposit::{
     AddressMode, Depot, InletOptions, OPERAND, Program, Register, Stored, X, Y, Z,
 };
-use ayre::{PeerId, Port, Region, RegionOptions};
+use ayre::{Busy, PeerId, Port, Region, RegionOptions};
 use std::error::Error;
 
 pub(crate) const PRIORITIES: usize = 8;
@@ -59,13 +59,13 @@ impl RankedQueue {
     }
 
     /// Takes the most urgent task.
-    pub(crate) fn take(&mut self) -> Result<Option<Task>, Box<dyn Error>> {
+    pub(crate) fn take(&mut self) -> Option<Task> {
         while let Some(priority) = self.depot.register(PENDING).checked_ilog2() {
             let (queue, register) = (priority as usize, priority as u8);
             let head = &mut self.heads[queue];
             if self.depot.register(TAILS + register) == *head {
                 // No message changes registers that are frozen: one may have come meanwhile.
-                let mut frozen = self.depot.freeze()?;
+                let mut frozen = until_unlocked(|| self.depot.freeze());
                 if frozen.register(TAILS + register) == *head {
                     let left = frozen.register(PENDING) & !(1 << priority);
                     frozen.set_register(PENDING, left);
@@ -75,9 +75,20 @@ impl RankedQueue {
             let at = queue * RING + *head as usize % RING;
             let task = [self.rings.load(at), self.rings.load(at + 8)];
             *head += TASK as u64;
-            self.depot.set_register(LIMITS + register, *head + RING as u64)?;
-            return Ok(Some((queue, task)));
+            let limit = *head + RING as u64;
+            until_unlocked(|| self.depot.set_register(LIMITS + register, limit));
+            return Some((queue, task));
         }
-        Ok(None)
+        None
+    }
+}
+
+/// Asks again while a message holds the depot: its sender may be waiting for its processor.
+fn until_unlocked<T>(mut ask: impl FnMut() -> Result<T, Busy>) -> T {
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(_) => std::thread::yield_now(),
+        }
     }
 }

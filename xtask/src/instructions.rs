@@ -61,6 +61,9 @@ const SUITES: [Suite; 4] = [
     },
 ];
 
+/// The profiles of the suites.
+const PROFILES: [&str; 2] = ["release", "provider"];
+
 /// A limit this far above the count can be lowered.
 const SLACK: f64 = 0.10;
 
@@ -85,14 +88,41 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
         let is_known = suites.iter().flat_map(|(_, limits)| limits).any(|it| it.case == *case);
         ensure!(is_known, "case {case} has no limit");
     }
-    let mut is_within = true;
-    for (suite, limits) in &mut suites {
+    for (_, limits) in &mut suites {
         limits.retain(|limit| options.cases.is_empty() || options.cases.contains(&limit.case));
-        if !limits.is_empty() {
-            is_within &= suite.run(root, options, std::mem::take(limits))?;
-        }
+    }
+    suites.retain(|(_, limits)| !limits.is_empty());
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |path| root.join(path));
+    for profile in PROFILES {
+        build(root, profile, suites.iter().map(|(suite, _)| *suite))?;
+    }
+    let mut is_within = true;
+    for (suite, limits) in suites {
+        is_within &= suite.run(root, &target, options, limits)?;
     }
     Ok(is_within)
+}
+
+/// Builds the suites of a profile together, so that what they share is compiled once. The
+/// libraries, too: some programs load them, and those in C are linked with theirs.
+fn build<'a>(root: &Path, profile: &str, all: impl Iterator<Item = &'a Suite>) -> Result<()> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--profile", profile, "--lib"]).current_dir(root);
+    let mut packages = Vec::new();
+    for suite in all.filter(|suite| suite.profile == profile) {
+        command.args(["-p", suite.package]);
+        if let Program::Example(name) = suite.program {
+            command.args(["--example", name]);
+        }
+        packages.push(suite.package);
+    }
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let status = command.status().context("starting cargo")?;
+    ensure!(status.success(), "these do not build: {}", packages.join(", "));
+    Ok(())
 }
 
 impl Suite {
@@ -102,10 +132,14 @@ impl Suite {
         parse_limits(&text).with_context(|| path.display().to_string())
     }
 
-    fn run(&self, root: &Path, options: &Options, limits: Vec<Limit>) -> Result<bool> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| root.join("target"), |path| root.join(path));
-        let binary = self.build(root, &target)?;
+    fn run(
+        &self,
+        root: &Path,
+        target: &Path,
+        options: &Options,
+        limits: Vec<Limit>,
+    ) -> Result<bool> {
+        let binary = self.binary(root, target)?;
         let profiles = target.join("instructions");
         fs::create_dir_all(&profiles).context("making the folder for the profiles")?;
         let (low, high) = (options.low, options.high * self.times);
@@ -121,22 +155,10 @@ impl Suite {
         Ok(counts.iter().all(|(limit, cost)| verdict(limit, *cost) != Verdict::Over))
     }
 
-    /// The library, too: some programs load it, and those in C are linked with it.
-    fn build(&self, root: &Path, target: &Path) -> Result<PathBuf> {
-        let Self { package, program, profile, .. } = self;
-        let example = match program {
-            Program::Example(name) => &["--example", name][..],
-            Program::C(_) => &[],
-        };
-        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--profile", profile, "-p", package, "--lib"])
-            .args(example)
-            .current_dir(root)
-            .status()
-            .context("starting cargo")?;
-        ensure!(status.success(), "{package} does not build");
-        let target = target.join(profile);
-        match program {
+    /// The program, which has been built unless it is in C.
+    fn binary(&self, root: &Path, target: &Path) -> Result<PathBuf> {
+        let target = target.join(self.profile);
+        match self.program {
             Program::Example(name) => Ok(target.join("examples").join(name)),
             Program::C(file) => compile(root, file, &target),
         }

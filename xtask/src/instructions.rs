@@ -17,7 +17,6 @@ struct Suite {
     package: &'static str,
     /// An example of the package, or a file of C over the package's library.
     program: Program,
-    profile: &'static str,
     limits: &'static str,
     /// The factor on the operations of the longer run, for a set-up whose cost varies.
     times: u64,
@@ -32,14 +31,12 @@ const SUITES: [Suite; 4] = [
     Suite {
         package: "ayre",
         program: Program::Example("instructions"),
-        profile: "release",
         limits: "engine/instructions.txt",
         times: 1,
     },
     Suite {
         package: "ayre-provider",
         program: Program::Example("calls"),
-        profile: "provider",
         limits: "provider/instructions.txt",
         // Entropy is gathered until there is enough.
         times: 10,
@@ -47,7 +44,6 @@ const SUITES: [Suite; 4] = [
     Suite {
         package: "ayre-sim",
         program: Program::Example("speed"),
-        profile: "release",
         limits: "sim/instructions.txt",
         // Queues fill first.
         times: 5,
@@ -55,14 +51,10 @@ const SUITES: [Suite; 4] = [
     Suite {
         package: "ayre-capi",
         program: Program::C("capi/measurements/instructions.c"),
-        profile: "release",
         limits: "capi/instructions.txt",
         times: 1,
     },
 ];
-
-/// The profiles of the suites.
-const PROFILES: [&str; 2] = ["release", "provider"];
 
 /// A limit this far above the count can be lowered.
 const SLACK: f64 = 0.10;
@@ -94,9 +86,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
     suites.retain(|(_, limits)| !limits.is_empty());
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root.join("target"), |path| root.join(path));
-    for profile in PROFILES {
-        build(root, profile, suites.iter().map(|(suite, _)| *suite))?;
-    }
+    build(root, suites.iter().map(|(suite, _)| *suite))?;
     let mut is_within = true;
     for (suite, limits) in suites {
         is_within &= suite.run(root, &target, options, limits)?;
@@ -104,24 +94,19 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
     Ok(is_within)
 }
 
-/// Builds the suites of a profile together, so that what they share is compiled once. The
-/// libraries, too: some programs load them, and those in C are linked with theirs.
-fn build<'a>(root: &Path, profile: &str, all: impl Iterator<Item = &'a Suite>) -> Result<()> {
+/// Builds the suites together, so that what they share is compiled once. The libraries, too: some
+/// programs load them, and those in C are linked with theirs.
+fn build<'a>(root: &Path, suites: impl Iterator<Item = &'a Suite>) -> Result<()> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--profile", profile, "--lib"]).current_dir(root);
-    let mut packages = Vec::new();
-    for suite in all.filter(|suite| suite.profile == profile) {
+    command.args(["build", "--release", "--lib"]).current_dir(root);
+    for suite in suites {
         command.args(["-p", suite.package]);
         if let Program::Example(name) = suite.program {
             command.args(["--example", name]);
         }
-        packages.push(suite.package);
-    }
-    if packages.is_empty() {
-        return Ok(());
     }
     let status = command.status().context("starting cargo")?;
-    ensure!(status.success(), "these do not build: {}", packages.join(", "));
+    ensure!(status.success(), "the programs under test do not build");
     Ok(())
 }
 
@@ -164,7 +149,7 @@ impl Suite {
 
     /// The program, which has been built unless it is in C.
     fn binary(&self, root: &Path, target: &Path) -> Result<PathBuf> {
-        let target = target.join(self.profile);
+        let target = target.join("release");
         match self.program {
             Program::Example(name) => Ok(target.join("examples").join(name)),
             Program::C(file) => compile(root, file, &target),

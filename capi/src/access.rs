@@ -152,10 +152,11 @@ impl From<ayre::memory::Key> for ayre_key {
     }
 }
 
-impl From<ayre_rows> for Strided {
-    fn from(rows: ayre_rows) -> Self {
-        let ayre_rows { row_len, rows, local_stride, remote_stride } = rows;
-        Self { row_len, rows, local_stride, remote_stride }
+impl In<ayre_rows> {
+    /// The rows of an operation, which have to be there.
+    pub(crate) fn rows(self) -> Outcome<Strided> {
+        let ayre_rows { row_len, rows, local_stride, remote_stride } = *self.given()?;
+        Ok(Strided { row_len, rows, local_stride, remote_stride })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::{Failure, Outcome, status};
 use crate::place::{self, Handle, Held};
 use ayre::collective::Value;
 use ayre::endpoint::raw::Span;
+use ayre::{Port, Region};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
@@ -274,8 +275,11 @@ impl Buffer {
         Ok(unsafe { Span::new(self.0.cast(), len) })
     }
 
-    pub(crate) fn address<T>(self) -> Option<NonNull<T>> {
-        NonNull::new(self.0.cast())
+    /// Registers memory that stays.
+    pub(crate) fn register(self, port: &mut Port, len: usize) -> Outcome<Region> {
+        let base = NonNull::new(self.0.cast()).ok_or(Failure::Argument("the memory is NULL"))?;
+        // SAFETY: the contract of `ayre_register`.
+        Ok(unsafe { port.register_raw(base, len) }?)
     }
 }
 

@@ -25,11 +25,20 @@ handle!(ayre_inlet of Inlet);
 pub struct ayre_remote_inlet(#[allow(dead_code, reason = "opaque")] RemoteInlet);
 handle!(ayre_remote_inlet of RemoteInlet);
 
-/// A depot, and the hold on it while it is frozen, which ends before it does.
+/// A depot, and the hold on it while it is frozen.
 pub struct Owned {
-    frozen: Option<Frozen<'static>>,
-    depot: Box<Depot>,
+    frozen: Option<Hold>,
+    depot: Depot,
 }
+
+self_cell::self_cell!(
+    /// A hold on a depot, with that depot.
+    struct Hold {
+        owner: Depot,
+        #[covariant]
+        dependent: Frozen,
+    }
+);
 
 /// The holder may send messages that carry instructions of their own.
 pub const AYRE_PROGRAM: u32 = 32;
@@ -89,7 +98,7 @@ pub extern "C" fn ayre_assemble(lines: Text, instructions: Out<ayre_stored>, roo
 pub extern "C" fn ayre_create_depot(port: Out<ayre_port>, depot: Out<*mut ayre_depot>) -> c_int {
     status(|| {
         depot.hand_out(|| {
-            let depot = Box::new(port.held()?.create_depot()?);
+            let depot = port.held()?.create_depot()?;
             Ok(Owned { frozen: None, depot })
         })
     })
@@ -110,7 +119,7 @@ pub extern "C" fn ayre_depot_register(
 ) -> c_int {
     status(|| {
         let depot = depot.held()?;
-        let frozen = depot.frozen.as_ref().map(|frozen| frozen.register(register));
+        let frozen = depot.frozen.as_ref().map(|hold| hold.borrow_dependent().register(register));
         value.fill(frozen.unwrap_or_else(|| depot.depot.register(register)));
         Ok(())
     })
@@ -167,9 +176,8 @@ pub extern "C" fn ayre_depot_erase(depot: Out<ayre_depot>, first: u8, last: u8) 
 pub extern "C" fn ayre_depot_freeze(depot: Out<ayre_depot>) -> c_int {
     status(|| {
         let mut depot = depot.held()?;
-        // SAFETY: the box stays where it is, and as long as the hold, which ends before it.
-        let forever: &'static Depot = unsafe { &*std::ptr::from_ref(&*depot.depot) };
-        depot.frozen = Some(forever.freeze()?);
+        let hold = Hold::try_new(depot.depot.clone(), Depot::freeze)?;
+        depot.frozen = Some(hold);
         Ok(())
     })
 }
@@ -179,8 +187,8 @@ pub extern "C" fn ayre_depot_freeze(depot: Out<ayre_depot>) -> c_int {
 pub extern "C" fn ayre_depot_set_frozen(depot: Out<ayre_depot>, register: u8, value: u64) -> c_int {
     status(|| {
         let mut depot = depot.held()?;
-        let frozen = depot.frozen.as_mut().ok_or(Failure::Argument("the depot is not frozen"))?;
-        frozen.set_register(register, value);
+        let hold = depot.frozen.as_mut().ok_or(Failure::Argument("the depot is not frozen"))?;
+        hold.with_dependent_mut(|_, frozen| frozen.set_register(register, value));
         Ok(())
     })
 }

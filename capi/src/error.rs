@@ -5,10 +5,8 @@ use ayre::multicast::MulticastError;
 use ayre::stream::{EntryAnswer, FailureReason, PushError, StreamError, StreamFailure};
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, SetupError};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 
 /// All went well.
 pub const AYRE_OK: c_int = 0;
@@ -241,12 +239,22 @@ pub(crate) fn fault(fault: Fault) -> c_int {
 
 /// The code of a reason for busy.
 pub(crate) fn busy(busy: Busy) -> c_int {
-    AYRE_BUSY_MESSAGES - busy as c_int
+    match busy {
+        Busy::MessageLaneFull => AYRE_BUSY_MESSAGES,
+        Busy::RequestLaneFull => AYRE_BUSY_REQUESTS,
+        Busy::NotificationsFull => AYRE_BUSY_NOTIFICATIONS,
+        Busy::TooManyOutstanding => AYRE_BUSY_OUTSTANDING,
+        Busy::QueueFull => AYRE_BUSY_QUEUE,
+        Busy::Connecting => AYRE_BUSY_CONNECTING,
+        Busy::DepotLocked => AYRE_BUSY_DEPOT,
+        Busy::OverflowFull => AYRE_BUSY_OVERFLOW,
+        Busy::ChannelFull => AYRE_BUSY_CHANNEL,
+    }
 }
 
 /// The reason for busy of a code.
 pub(crate) fn busy_of(code: c_int) -> Option<Busy> {
-    BUSY.into_iter().find(|why| busy(*why) == code)
+    Busy::ALL.into_iter().find(|why| busy(*why) == code)
 }
 
 /// The fault of a code.
@@ -254,7 +262,8 @@ pub(crate) fn fault_of(code: c_int) -> Option<Fault> {
     FAULTS.map(Fault::from_code).find(|why| fault(*why) == code)
 }
 
-const _: () = assert!(Busy::ChannelFull as c_int == AYRE_BUSY_MESSAGES - AYRE_BUSY_CHANNEL);
+/// The codes that faults have where they travel.
+pub(crate) const FAULTS: std::ops::RangeInclusive<u8> = 1..=16;
 
 impl Failure {
     fn code(&self) -> c_int {
@@ -525,78 +534,4 @@ pub extern "C" fn ayre_errno() -> c_int {
 pub extern "C" fn ayre_error_peer() -> c_int {
     let peer = LAST.try_with(|last| last.borrow().failure.as_ref().and_then(Failure::peer));
     peer.ok().flatten().map_or(-1, |peer| peer.0.into())
-}
-
-/// The meaning of an error code, as text that is valid for ever.
-#[unsafe(no_mangle)]
-pub extern "C" fn ayre_strerror(code: c_int) -> *const c_char {
-    static TEXTS: OnceLock<BTreeMap<c_int, CString>> = OnceLock::new();
-    let texts = TEXTS.get_or_init(|| {
-        let busy = BUSY.map(|why| (busy(why), why.to_string()));
-        let faults = FAULTS.map(Fault::from_code).map(|why| (fault(why), why.to_string()));
-        let of = |(code, text): (c_int, String)| Some((code, CString::new(text).ok()?));
-        busy.into_iter().chain(faults).filter_map(of).collect()
-    });
-    texts.get(&code).map_or_else(|| text(code), CString::as_c_str).as_ptr()
-}
-
-/// The codes that faults have where they travel.
-const FAULTS: std::ops::RangeInclusive<u8> = 1..=16;
-
-const BUSY: [Busy; 9] = [
-    Busy::MessageLaneFull,
-    Busy::RequestLaneFull,
-    Busy::NotificationsFull,
-    Busy::TooManyOutstanding,
-    Busy::QueueFull,
-    Busy::Connecting,
-    Busy::DepotLocked,
-    Busy::OverflowFull,
-    Busy::ChannelFull,
-];
-
-fn text(code: c_int) -> &'static CStr {
-    match code {
-        AYRE_OK => c"no error",
-        AYRE_TOO_LONG => c"the next message or record is longer than the buffer",
-        AYRE_PEER_DIED => c"a peer died",
-        AYRE_TIMED_OUT => c"the time of the call is over",
-        AYRE_SYSTEM => c"a system call has failed: see ayre_errno and ayre_detail",
-        AYRE_PROTOCOL => c"a peer sent what no correct peer sends",
-        AYRE_REFUSED => c"the peer has refused the connection, or refuses as a group's member",
-        AYRE_REJECTED => c"this side has refused the connection",
-        AYRE_VERSION_DIFFERS => c"the two sides speak different versions: both need one release",
-        AYRE_IN_USE => c"another process listens at the path, or the file there is no socket",
-        AYRE_PEER_LEFT => c"the peer has left or died",
-        AYRE_ENVIRONMENT => c"the environment of the process lacks something or is wrong",
-        AYRE_NO_MEMORY => c"there is too little memory",
-        AYRE_NO_LINK => c"no link can be opened with this endpoint",
-        AYRE_PORTS_TAKEN => c"all UDP ports that may be used are taken",
-        AYRE_EXHAUSTED => c"a table is full",
-        AYRE_INVALID => c"the call contradicts itself or a stated limit",
-        AYRE_NO_PEER => c"there is no peer of this number",
-        AYRE_MISMATCH => c"members of the group call different collectives",
-        AYRE_GIVEN_UP => c"another member has given the group up",
-        AYRE_NO_MEMBER => c"the port is no member of the group, or is leaving it",
-        AYRE_UNREACHABLE => c"a member is not connected, or the door has died or is no peer",
-        AYRE_UNKNOWN_OUTCOME => c"the door has gone: the message was delivered, or not",
-        AYRE_BUSY_MULTICAST => c"too many messages to the group wait for their place in the order",
-        AYRE_BUSY_STREAM => c"the stream has no room, because a later stage is slow",
-        AYRE_STREAM_STAGE_FAILED => c"the stream has failed: a stage has failed",
-        AYRE_STREAM_UNKNOWN_STAGE => c"the stream has failed: there is no stage of this name",
-        AYRE_STREAM_NOWHERE => c"the stream has failed: no entry says where it goes on",
-        AYRE_STREAM_TAKEN => c"the stream has failed: the next stream is fed already",
-        AYRE_STREAM_FULL => c"the stream has failed: there is no room for it",
-        AYRE_STREAM_UNREACHABLE => c"the stream has failed: the next port is not connected",
-        AYRE_STREAM_PEER_DIED => c"the stream has failed: a port has died",
-        AYRE_STREAM_CANCELLED => c"the stream has failed: its source has given it up",
-        AYRE_ENTRY_DENIED => c"the port lets this port change no such entry",
-        AYRE_ENTRY_FULL => c"the port has no room for an entry",
-        AYRE_ENTRY_TAKEN => c"the entry's destination is fed already, or the entry is in use",
-        AYRE_ENTRY_UNKNOWN => c"the port has no such entry",
-        AYRE_BAD_HANDLE => c"a handle is NULL, was closed, or is of another kind",
-        AYRE_HANDLE_IN_USE => c"a handle is in use by another call",
-        AYRE_INTERNAL => c"the library has found a fault of its own: please report it",
-        _ => c"no error code of Ayre",
-    }
 }

@@ -23,6 +23,7 @@ pub mod collective;
 pub mod deposit;
 pub mod endpoint;
 pub mod error;
+pub mod error_text;
 pub mod group;
 pub mod interface;
 pub mod memory;

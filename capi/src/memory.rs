@@ -64,11 +64,7 @@ pub extern "C" fn ayre_register(
     len: usize,
     region: Out<*mut ayre_region>,
 ) -> c_int {
-    status(|| {
-        let base = base.address().ok_or(Failure::Argument("the memory is NULL"))?;
-        // SAFETY: the contract of this function: the memory stays.
-        region.hand_out(|| Ok(unsafe { port.held()?.register_raw(base, len) }?))
-    })
+    status(|| region.hand_out(|| base.register(&mut *port.held()?, len)))
 }
 
 /// Revokes all grants of a region, and lets nobody use it any more.

@@ -21,6 +21,12 @@ pub struct ayre_part {
     pub len: usize,
 }
 
+impl In<ayre_part> {
+    fn slice<'a>(self) -> Outcome<LocalSlice<'a>> {
+        self.given()?.slice()
+    }
+}
+
 impl ayre_part {
     /// The part, as the engine has it.
     pub(crate) fn slice<'a>(&self) -> Outcome<LocalSlice<'a>> {
@@ -65,10 +71,7 @@ pub extern "C" fn ayre_put_part(
     from: In<ayre_part>,
     with: In<ayre_options>,
 ) -> i64 {
-    posted(|| {
-        let (from, remote) = (from.given()?.slice()?, remote.shared()?);
-        Ok(port.held()?.put(remote, offset, from, with.options())?)
-    })
+    posted(|| Ok(port.held()?.put(remote.shared()?, offset, from.slice()?, with.options())?))
 }
 
 /// Puts rows of a matrix, which lie in `len` bytes from `from` on. The rest is as for `ayre_put`.
@@ -83,9 +86,8 @@ pub extern "C" fn ayre_put_rows(
     with: In<ayre_options>,
 ) -> i64 {
     posted(|| {
-        let rows = *rows.given()?;
-        let (from, remote) = (from.bytes(len)?, remote.shared()?);
-        Ok(port.held()?.put_strided(remote, offset, from, rows.into(), with.options())?)
+        let (from, rows) = (from.bytes(len)?, rows.rows()?);
+        Ok(port.held()?.put_strided(remote.shared()?, offset, from, rows, with.options())?)
     })
 }
 
@@ -100,8 +102,8 @@ pub extern "C" fn ayre_put_part_rows(
     with: In<ayre_options>,
 ) -> i64 {
     posted(|| {
-        let (from, rows, remote) = (from.given()?.slice()?, *rows.given()?, remote.shared()?);
-        Ok(port.held()?.put_strided(remote, offset, from, rows.into(), with.options())?)
+        let (from, rows) = (from.slice()?, rows.rows()?);
+        Ok(port.held()?.put_strided(remote.shared()?, offset, from, rows, with.options())?)
     })
 }
 
@@ -116,10 +118,7 @@ pub extern "C" fn ayre_get(
     len: usize,
     with: In<ayre_options>,
 ) -> i64 {
-    posted(|| {
-        let (into, remote) = (into.buffer(len)?, remote.shared()?);
-        Ok(port.held()?.get(remote, offset, into, with.options())?)
-    })
+    posted(|| Ok(port.held()?.get(remote.shared()?, offset, into.buffer(len)?, with.options())?))
 }
 
 /// Gets into a part of a region. Does not block: the data is there with the completer notification,
@@ -132,10 +131,7 @@ pub extern "C" fn ayre_get_part(
     into: In<ayre_part>,
     with: In<ayre_options>,
 ) -> i64 {
-    posted(|| {
-        let (into, remote) = (into.given()?.slice()?, remote.shared()?);
-        Ok(port.held()?.get(remote, offset, into, with.options())?)
-    })
+    posted(|| Ok(port.held()?.get(remote.shared()?, offset, into.slice()?, with.options())?))
 }
 
 /// Gets rows of a matrix into `len` bytes from `into` on. The rest is as for `ayre_get`.
@@ -150,9 +146,8 @@ pub extern "C" fn ayre_get_rows(
     with: In<ayre_options>,
 ) -> i64 {
     posted(|| {
-        let rows = *rows.given()?;
-        let (into, remote) = (into.buffer(len)?, remote.shared()?);
-        Ok(port.held()?.get_strided(remote, offset, into, rows.into(), with.options())?)
+        let (into, rows) = (into.buffer(len)?, rows.rows()?);
+        Ok(port.held()?.get_strided(remote.shared()?, offset, into, rows, with.options())?)
     })
 }
 
@@ -167,8 +162,8 @@ pub extern "C" fn ayre_get_part_rows(
     with: In<ayre_options>,
 ) -> i64 {
     posted(|| {
-        let (into, rows, remote) = (into.given()?.slice()?, *rows.given()?, remote.shared()?);
-        Ok(port.held()?.get_strided(remote, offset, into, rows.into(), with.options())?)
+        let (into, rows) = (into.slice()?, rows.rows()?);
+        Ok(port.held()?.get_strided(remote.shared()?, offset, into, rows, with.options())?)
     })
 }
 
@@ -182,10 +177,7 @@ pub extern "C" fn ayre_put_word(
     value: u64,
     with: In<ayre_options>,
 ) -> i64 {
-    posted(|| {
-        let remote = remote.shared()?;
-        Ok(port.held()?.put_immediate(remote, offset, value, with.options())?)
-    })
+    posted(|| Ok(port.held()?.put_immediate(remote.shared()?, offset, value, with.options())?))
 }
 
 /// Notifies a peer, behind all operations on it that were posted before. Does not block. Returns
@@ -209,8 +201,8 @@ pub extern "C" fn ayre_update(
     with: In<ayre_options>,
 ) -> i64 {
     posted(|| {
-        let (what, remote) = (what.given()?.atomic()?, remote.shared()?);
-        Ok(port.held()?.atomic(remote, offset, what, with.options())?)
+        let what = what.given()?.atomic()?;
+        Ok(port.held()?.atomic(remote.shared()?, offset, what, with.options())?)
     })
 }
 

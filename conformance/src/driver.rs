@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `ok` and words | it is done |
 //! | `none` | there is nothing to take, or no room for an item or a message to a group |
-//! | `busy` and the reason's place in [`BUSY`] | there is no room |
+//! | `busy` and the reason's place in [`Busy::ALL`](ayre::Busy::ALL) | there is no room |
 //! | `fault` and its code | it can never succeed |
 //! | `long` and a length | the next one does not fit the buffer |
 //! | `died` and a peer | a wait or a collective has ended with this peer's death |
@@ -214,21 +214,7 @@ pub use port::DrivenPort;
 pub use serve::serve;
 pub use streams::DrivenStream;
 
-use ayre::Busy;
 use ayre::memory::{EpochStep, LockMode};
-
-/// Reasons for no room, by the numbers that travel.
-pub const BUSY: [Busy; 9] = [
-    Busy::MessageLaneFull,
-    Busy::RequestLaneFull,
-    Busy::NotificationsFull,
-    Busy::TooManyOutstanding,
-    Busy::QueueFull,
-    Busy::Connecting,
-    Busy::DepotLocked,
-    Busy::OverflowFull,
-    Busy::ChannelFull,
-];
 
 /// Steps of epochs, by the numbers that travel.
 pub const EPOCH_STEPS: [EpochStep; 4] =

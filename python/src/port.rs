@@ -563,7 +563,8 @@ pub(crate) struct Counters(ayre::Counters);
 impl Counters {
     /// Calls that were refused for a reason, a `Busy`.
     fn busy(&self, why: usize) -> Outcome<u64> {
-        let why = BUSY.get(why).ok_or_else(|| Failure::argument("no such reason: ayre.Busy"))?;
+        let why = ayre::Busy::ALL.get(why);
+        let why = why.ok_or_else(|| Failure::argument("no such reason: ayre.Busy"))?;
         Ok(self.0.busy(*why))
     }
 
@@ -579,19 +580,6 @@ impl Counters {
         self.0.malformed()
     }
 }
-
-/// Reasons for no room, by their numbers in `ayre.Busy`.
-const BUSY: [ayre::Busy; 9] = [
-    ayre::Busy::MessageLaneFull,
-    ayre::Busy::RequestLaneFull,
-    ayre::Busy::NotificationsFull,
-    ayre::Busy::TooManyOutstanding,
-    ayre::Busy::QueueFull,
-    ayre::Busy::Connecting,
-    ayre::Busy::DepotLocked,
-    ayre::Busy::OverflowFull,
-    ayre::Busy::ChannelFull,
-];
 
 /// Whether a launcher has started this process as a rank of a job.
 #[pyfunction]

@@ -84,6 +84,14 @@ def test_a_revoked_grant_is_a_fault(loop: Loop) -> None:
     assert refused.value.fault == Fault.STALE_KEY
 
 
+def test_all_reasons_for_no_room_have_a_name(pair: Pair) -> None:
+    near, _ = pair
+    counters = near.counters()
+    assert [counters.busy(reason) for reason in Busy] == [0] * len(Busy)
+    with pytest.raises(ayre.InvalidError, match="no such reason"):
+        counters.busy(len(Busy))
+
+
 def test_a_message_waits_for_room(pair: Pair) -> None:
     near, far = pair
     sent = 0

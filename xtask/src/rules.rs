@@ -31,8 +31,6 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "cli/src/sys.rs",
     "cli/src/perf/side/",
     "capi/src/border.rs",
-    "capi/src/deposit.rs",
-    "capi/src/memory.rs",
     "capi/src/place.rs",
     "provider/src/abi/",
     "provider/src/calls/",
@@ -338,7 +336,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
         folder: "capi/src/",
         layers: &[
             "error",
-            "place",
+            "error_text place",
             "border",
             "access",
             "interface",

@@ -9,6 +9,9 @@ const SYSTEM: [&str; 5] = ["-lpthread", "-ldl", "-lm", "-lgcc_s", "-lrt"];
 /// As strict as people's own builds are.
 const STRICT: [&str; 6] = ["-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
+/// Compilers of people's builds, for C and for C++.
+pub(crate) const COMPILERS: [&str; 4] = ["gcc", "clang", "g++", "clang++"];
+
 /// The folder of the library's sources.
 pub(crate) fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -3,14 +3,14 @@ mod deposits;
 mod messengers;
 
 use super::words::{Answer, Words, handle, hex, kind};
-use super::{BUSY, EPOCH_STEPS, HOLDS};
+use super::{EPOCH_STEPS, HOLDS};
 use ayre::deposit::{Depot, Frozen, Inlet, InletOptions, RemoteInlet};
 use ayre::memory::{
     Atomic, AtomicOp, Batch, Classes, Fenced, Fetched, GetDestination, Grant, LocalSlice, Lock,
     PutSource, Strided, Ticket, Width, try_epoch_step,
 };
 use ayre::{
-    Config, Fault, Mode, Notification, Port, PostOptions, Queue, Region, RegionOptions,
+    Busy, Config, Fault, Mode, Notification, Port, PostOptions, Queue, Region, RegionOptions,
     RemoteQueue, RemoteRegion, Rights, SetupError, Spin,
 };
 use deposits::{about_depots, about_inlets};
@@ -227,7 +227,7 @@ fn about_peers(port: &mut Port, call: &str, words: &mut Words<'_>) -> Made {
         _ => {
             let counters = port.counters();
             done(match words.word() {
-                "busy" => counters.busy(BUSY[words.number::<usize>()]),
+                "busy" => counters.busy(Busy::ALL[words.number::<usize>()]),
                 "fault" => counters.faults(Fault::from_code(words.number())),
                 _ => counters.malformed(),
             })

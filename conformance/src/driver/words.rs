@@ -1,5 +1,5 @@
 //! The words of a line, read and written.
-use super::{BUSY, HOLDS};
+use super::HOLDS;
 use ayre::deposit::{Form, Instruction};
 use ayre::error::Refusal;
 use ayre::memory::LockMode;
@@ -184,7 +184,7 @@ impl Answer {
         match words.word() {
             "ok" => Self::Done(words.text()),
             "none" => Self::Nothing,
-            "busy" => Self::Busy(BUSY[words.number::<usize>()]),
+            "busy" => Self::Busy(Busy::ALL[words.number::<usize>()]),
             "fault" => Self::Fault(Fault::from_code(words.number())),
             "long" => Self::Long(words.number()),
             "died" => Self::Died(words.peer()),
@@ -252,7 +252,7 @@ fn failed(why: &str) -> SetupError {
 }
 
 pub(super) fn place(busy: Busy) -> usize {
-    BUSY.iter().position(|one| *one == busy).expect("all have a place")
+    Busy::ALL.iter().position(|one| *one == busy).expect("all have a place")
 }
 
 /// How a lock is held, by the number that travels.

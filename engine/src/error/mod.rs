@@ -70,9 +70,27 @@ pub enum Busy {
 }
 
 impl Busy {
-    /// The number of reasons.
-    pub(crate) const COUNT: usize = Self::ChannelFull as usize + 1;
+    /// Each reason once, in the order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::MessageLaneFull,
+        Self::RequestLaneFull,
+        Self::NotificationsFull,
+        Self::TooManyOutstanding,
+        Self::QueueFull,
+        Self::Connecting,
+        Self::DepotLocked,
+        Self::OverflowFull,
+        Self::ChannelFull,
+    ];
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < Busy::ALL.len() {
+        assert!(Busy::ALL[at] as usize == at, "each once, in the order of the numbers");
+        at += 1;
+    }
+};
 
 /// The reason why an operation was not posted.
 // spec: POST-1

@@ -5,7 +5,7 @@ use crate::port::Port;
 /// Counts of refusals and faults since the port was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    busy: [u64; Busy::COUNT],
+    busy: [u64; Busy::ALL.len()],
     faults: [u64; Fault::NoMemory as usize + 1],
     malformed: u64,
     refused: u64,

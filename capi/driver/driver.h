@@ -51,6 +51,13 @@ size_t keep(struct handles *handles, void *handle);
 /* The handle that the next word names. */
 void *kept(const struct handles *handles, struct words *words);
 
+/* The number of pieces into which bytes are cut. */
+#define PIECES 3
+/* Bytes in pieces, one of them empty, until the next call. */
+const struct iovec *cut(struct bytes bytes);
+/* Whether this call is made with its bytes in pieces: every other one is. */
+bool by_pieces(void);
+
 /* Calls, each kind in a file. False for a call of another kind. */
 bool about_peers(struct driver *driver, const char *call, struct words *words);
 bool about_memory(struct driver *driver, const char *call, struct words *words);

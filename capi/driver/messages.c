@@ -47,8 +47,13 @@ static void send_message(ayre_port *port, bool waits, struct words *words) {
     ayre_peer peer = (ayre_peer)number(words);
     uint32_t tag = (uint32_t)number(words);
     struct bytes bytes = hex(word(words));
-    answer(waits ? ayre_send_wait(port, peer, tag, bytes.at, bytes.len)
-                 : ayre_send(port, peer, tag, bytes.at, bytes.len));
+    if (waits) {
+        answer(ayre_send_wait(port, peer, tag, bytes.at, bytes.len));
+    } else if (by_pieces()) {
+        answer(ayre_sendv(port, peer, tag, cut(bytes), PIECES));
+    } else {
+        answer(ayre_send(port, peer, tag, bytes.at, bytes.len));
+    }
     free(bytes.at);
 }
 

@@ -30,6 +30,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 /**
  * Notify this port when the operation has completed.
@@ -368,6 +369,73 @@
  * The bytes that were read are in the buffer.
  */
 #define AYRE_READ_DONE 5
+
+/**
+ * An atomic is done at the target, and its result is in the buffer.
+ */
+#define AYRE_UPDATED 6
+
+/**
+ * The most pieces of memory that an operation of an endpoint has.
+ */
+#define AYRE_ENDPOINT_IOV 4
+
+/**
+ * The type of a number in an endpoint's memory, beside `AYRE_I8` to `AYRE_F64`: complex, of two
+ * `float`, the real part first.
+ */
+#define AYRE_C32 11
+
+/**
+ * Complex, of two `double`.
+ */
+#define AYRE_C64 12
+
+/**
+ * The effect of an atomic on a number in an endpoint's memory, beside `AYRE_COMBINE_MIN` to
+ * `AYRE_COMBINE_BXOR`: none. It has no operand.
+ */
+#define AYRE_COMBINE_READ 11
+
+/**
+ * The number becomes the operand.
+ */
+#define AYRE_COMBINE_WRITE 12
+
+/**
+ * It becomes the operand if the comparand is equal to it.
+ */
+#define AYRE_COMBINE_CSWAP 13
+
+/**
+ * If the comparand is not equal to it.
+ */
+#define AYRE_COMBINE_CSWAP_NE 14
+
+/**
+ * If the comparand is less, or equal.
+ */
+#define AYRE_COMBINE_CSWAP_LE 15
+
+/**
+ * If the comparand is less.
+ */
+#define AYRE_COMBINE_CSWAP_LT 16
+
+/**
+ * If the comparand is greater, or equal.
+ */
+#define AYRE_COMBINE_CSWAP_GE 17
+
+/**
+ * If the comparand is greater.
+ */
+#define AYRE_COMBINE_CSWAP_GT 18
+
+/**
+ * Its bits become those of the operand where the comparand's are 1.
+ */
+#define AYRE_COMBINE_MSWAP 19
 
 /**
  * All went well.
@@ -1334,6 +1402,36 @@ typedef struct ayre_remote_address {
      */
     uint64_t offset;
 } ayre_remote_address;
+
+/**
+ * An atomic on numbers in an endpoint's memory. They need not be aligned.
+ */
+typedef struct ayre_endpoint_atomic {
+    /**
+     * Its effect: `AYRE_COMBINE_MIN` to `AYRE_COMBINE_MSWAP`. Not every type has each.
+     */
+    uint32_t combine;
+    /**
+     * The type of the numbers: `AYRE_I8` to `AYRE_C64`.
+     */
+    uint32_t number;
+    /**
+     * How many numbers. Operands and comparands have at most 1024 bytes together.
+     */
+    size_t count;
+    /**
+     * An operand for each, but for `AYRE_COMBINE_READ`.
+     */
+    const void *operands;
+    /**
+     * A comparand for each, of `AYRE_COMBINE_CSWAP` to `AYRE_COMBINE_MSWAP`.
+     */
+    const void *comparands;
+    /**
+     * Room for the numbers that were there before; NULL if they are not wanted.
+     */
+    void *before;
+} ayre_endpoint_atomic;
 
 /**
  * A collective that was recorded.
@@ -2416,6 +2514,17 @@ int ayre_endpoint_send(struct ayre_endpoint *endpoint,
                        void *context);
 
 /**
+ * Posts a message of `count` pieces of memory, one behind the other, at most `AYRE_ENDPOINT_IOV`.
+ * The rest is as for `ayre_endpoint_send`.
+ */
+int ayre_endpoint_sendv(struct ayre_endpoint *endpoint,
+                        ayre_remote to,
+                        uint64_t tag,
+                        const struct iovec *data,
+                        size_t count,
+                        void *context);
+
+/**
  * Posts a receive. The oldest message that matches goes into the buffer; what has no room there is
  * lost. Does not block.
  */
@@ -2424,6 +2533,16 @@ int ayre_endpoint_receive(struct ayre_endpoint *endpoint,
                           void *into,
                           size_t room,
                           void *context);
+
+/**
+ * Posts a receive into `count` pieces of memory, one behind the other, at most
+ * `AYRE_ENDPOINT_IOV`. The rest is as for `ayre_endpoint_receive`.
+ */
+int ayre_endpoint_receivev(struct ayre_endpoint *endpoint,
+                           struct ayre_pattern pattern,
+                           const struct iovec *into,
+                           size_t count,
+                           void *context);
 
 /**
  * Cancels the oldest receive with this context that has no message yet: it ends with
@@ -2503,6 +2622,16 @@ int ayre_endpoint_write(struct ayre_endpoint *endpoint,
                         void *context);
 
 /**
+ * Writes `count` pieces of memory, one behind the other, at most `AYRE_ENDPOINT_IOV`. The rest is
+ * as for `ayre_endpoint_write`.
+ */
+int ayre_endpoint_writev(struct ayre_endpoint *endpoint,
+                         struct ayre_remote_address to,
+                         const struct iovec *from,
+                         size_t count,
+                         void *context);
+
+/**
  * Reads `len` bytes of another endpoint's memory. Does not block: they are in the buffer with the
  * completion of kind `AYRE_READ_DONE`.
  */
@@ -2511,6 +2640,28 @@ int ayre_endpoint_read(struct ayre_endpoint *endpoint,
                        void *into,
                        size_t len,
                        void *context);
+
+/**
+ * Reads into `count` pieces of memory, one behind the other, at most `AYRE_ENDPOINT_IOV`. The rest
+ * is as for `ayre_endpoint_read`.
+ */
+int ayre_endpoint_readv(struct ayre_endpoint *endpoint,
+                        struct ayre_remote_address from,
+                        const struct iovec *into,
+                        size_t count,
+                        void *context);
+
+/**
+ * Performs an atomic on memory of another endpoint: nothing that reaches the memory by an endpoint
+ * comes in between. Does not block: a completion of kind `AYRE_UPDATED` says that it is done, or
+ * refused. Operands and comparands may be used again when the call returns.
+ *
+ * It needs the right `AYRE_WRITE`, and `AYRE_READ` where it brings the numbers before.
+ */
+int ayre_endpoint_update(struct ayre_endpoint *endpoint,
+                         struct ayre_remote_address at,
+                         const struct ayre_endpoint_atomic *what,
+                         void *context);
 
 /**
  * The text of the last error of this thread, with what it was about. It is valid until the next
@@ -2753,6 +2904,12 @@ int ayre_send(struct ayre_port *port,
               size_t len);
 
 /**
+ * Sends `count` pieces of memory, one behind the other, as one message. The rest is as for
+ * `ayre_send`.
+ */
+int ayre_sendv(struct ayre_port *port, ayre_peer to, uint32_t tag, const struct iovec *data, size_t count);
+
+/**
  * Sends a message as `ayre_send` does, and waits for room. Blocks.
  */
 int ayre_send_wait(struct ayre_port *port, ayre_peer to, uint32_t tag, const void *data, size_t len);
@@ -2894,6 +3051,17 @@ int64_t ayre_put(struct ayre_port *port,
                  const struct ayre_options *with);
 
 /**
+ * Puts `count` pieces of memory, one behind the other, as one operation. The rest is as for
+ * `ayre_put`.
+ */
+int64_t ayre_putv(struct ayre_port *port,
+                  const struct ayre_remote_region *remote,
+                  uint64_t offset,
+                  const struct iovec *from,
+                  size_t count,
+                  const struct ayre_options *with);
+
+/**
  * Puts a part of a region. The part is read until the operation has completed: do not change it
  * before a requester notification or `ayre_flush`. The rest is as for `ayre_put`.
  */
@@ -2934,6 +3102,17 @@ int64_t ayre_get(struct ayre_port *port,
                  void *into,
                  size_t len,
                  const struct ayre_options *with);
+
+/**
+ * Gets into `count` pieces of memory, one behind the other, as one operation. They do not overlap.
+ * The rest is as for `ayre_get`.
+ */
+int64_t ayre_getv(struct ayre_port *port,
+                  const struct ayre_remote_region *remote,
+                  uint64_t offset,
+                  const struct iovec *into,
+                  size_t count,
+                  const struct ayre_options *with);
 
 /**
  * Gets into a part of a region. Does not block: the data is there with the completer notification,

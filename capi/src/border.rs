@@ -6,9 +6,10 @@
 use crate::error::{Failure, Outcome, status};
 use crate::place::{self, Handle, Held};
 use ayre::collective::Value;
-use ayre::endpoint::raw::Span;
+use ayre::endpoint::raw::{Span, Spans};
 use ayre::{Port, Region};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::{IoSlice, IoSliceMut};
 use std::ptr::NonNull;
 
 /// A pointer to something that the library reads, or to a handle whose value never changes.
@@ -38,6 +39,14 @@ pub struct Text(*const c_char);
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
 pub struct TextBuffer(*mut c_char);
+
+/// A piece of memory, as `<sys/uio.h>` has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct iovec {
+    base: Buffer,
+    len: usize,
+}
 
 /// A pointer of the program's, which the library hands back as it is.
 #[repr(transparent)]
@@ -181,6 +190,42 @@ impl<H: Handle> Out<*mut H> {
     }
 }
 
+impl In<iovec> {
+    /// Pieces that the library reads.
+    pub(crate) fn slices<'a>(self, count: usize) -> Outcome<Vec<IoSlice<'a>>> {
+        let bytes = |piece: &iovec| Bytes(piece.base.0).bytes(piece.len).map(IoSlice::new);
+        self.array(count)?.iter().map(bytes).collect()
+    }
+
+    /// Pieces that the library writes, none of which overlaps another one.
+    pub(crate) fn slices_mut<'a>(self, count: usize) -> Outcome<Vec<IoSliceMut<'a>>> {
+        let pieces = self.array(count)?;
+        let range =
+            |piece: &iovec| (piece.base.0.addr(), piece.base.0.addr().saturating_add(piece.len));
+        let mut ranges: Vec<_> = pieces.iter().filter(|piece| piece.len > 0).map(range).collect();
+        ranges.sort_unstable();
+        if ranges.windows(2).any(|two| two[1].0 < two[0].1) {
+            return Err(Failure::Argument("two pieces overlap"));
+        }
+        pieces.iter().map(|piece| piece.base.buffer(piece.len).map(IoSliceMut::new)).collect()
+    }
+
+    /// Pieces of memory that nobody may write until the end of an operation.
+    pub(crate) fn spans_read(self, count: usize) -> Outcome<Spans> {
+        self.spans_of(count, |piece| Bytes(piece.base.0).span(piece.len))
+    }
+
+    /// Pieces of memory that belong to an operation until its end.
+    pub(crate) fn spans(self, count: usize) -> Outcome<Spans> {
+        self.spans_of(count, |piece| piece.base.span(piece.len))
+    }
+
+    fn spans_of(self, count: usize, of: impl Fn(&iovec) -> Outcome<Span>) -> Outcome<Spans> {
+        let spans: Vec<_> = self.array(count)?.iter().map(of).collect::<Outcome<_>>()?;
+        Spans::new(spans).ok_or(Failure::Argument("there are more pieces than AYRE_ENDPOINT_IOV"))
+    }
+}
+
 /// Closes a handle; NULL is none.
 pub(crate) fn closed<H: Handle>(handle: Out<H>) -> c_int {
     status(|| if handle.is_null() { Ok(()) } else { handle.close().map(drop) })
@@ -246,6 +291,10 @@ impl User {
 impl Buffer {
     pub(crate) const fn none() -> Self {
         Self(std::ptr::null_mut())
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
     }
 
     /// Values that the library writes.

@@ -1,11 +1,12 @@
 //! Endpoints: messages of any length by address and tag, and memory by key.
 use crate::access::timeout;
-use crate::border::{self, Buffer, Bytes, Out, Text, TextBuffer, User};
+use crate::border::{self, Buffer, Bytes, In, Out, Text, TextBuffer, User, iovec};
 use crate::error::{self, Failure, Outcome, count, flag, number, status};
 use crate::place::handle;
+use ayre::collective::{Combine, Number};
 use ayre::endpoint::raw::{
-    CompletionKind, ExposeError, MemoryRegion, MemoryRegions, OutgoingMessage, PostedReceive,
-    RawEndpoint, RemoteAddress, RmaWrite, Sent, Span, Spans,
+    Comparison, CompletionKind, ExposeError, MemoryRegion, MemoryRegions, OutgoingMessage,
+    PostedReceive, RawEndpoint, RemoteAddress, RmaUpdate, RmaWrite, SPANS_MAX, Sent, Span, Spans,
 };
 use ayre::endpoint::{Address, Received, RemoteId};
 use ayre::{EndpointOptions, Rights};
@@ -51,6 +52,8 @@ pub const AYRE_CANCELLED: u32 = 3;
 pub const AYRE_WRITTEN: u32 = 4;
 /// The bytes that were read are in the buffer.
 pub const AYRE_READ_DONE: u32 = 5;
+/// An atomic is done at the target, and its result is in the buffer.
+pub const AYRE_UPDATED: u32 = 6;
 
 /// The end of an operation that was posted.
 #[repr(C)]
@@ -149,8 +152,9 @@ impl Opened {
             CompletionKind::Cancelled => (AYRE_CANCELLED, None),
             CompletionKind::Written => (AYRE_WRITTEN, None),
             CompletionKind::Read => (AYRE_READ_DONE, None),
+            CompletionKind::Updated => (AYRE_UPDATED, None),
             // Nothing of the program's has ended.
-            CompletionKind::Updated | CompletionKind::RmaEvent(_) => return,
+            CompletionKind::RmaEvent(_) => return,
         };
         let context = User::with_number(end.context as u64);
         let status = end.result.err().map_or(error::AYRE_OK, error::fault);
@@ -161,6 +165,32 @@ impl Opened {
     fn progress(&mut self) {
         let Self { raw, ended, .. } = self;
         raw.progress(|end| Self::tell(ended, end));
+    }
+
+    fn send(&mut self, to: ayre_remote, tag: u64, bytes: Spans, context: User) -> Outcome<()> {
+        let (tag, label) = (Some(tag), context.number().into());
+        let message = OutgoingMessage { tag, data: None, bytes, context: label, delivered: false };
+        if self.raw.send(remote_of(to)?, &message)? == Sent::Completed {
+            self.note_sent(context);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, pattern: &ayre_pattern, into: Spans, context: User) -> Outcome<()> {
+        let (source, tag) = (pattern.source()?, Some(pattern.tag()));
+        let context = context.number().into();
+        Ok(self.raw.receive(PostedReceive { source, tag, into, context, many: None })?)
+    }
+
+    fn write(&mut self, to: &ayre_remote_address, bytes: Spans, context: User) -> Outcome<()> {
+        let context = context.number().into();
+        let write = RmaWrite { bytes, data: None, context, inject: false };
+        // A write that needs its memory no longer ends later all the same, at the target.
+        Ok(self.raw.write(to.address()?, &write).map(drop)?)
+    }
+
+    fn read(&mut self, from: &ayre_remote_address, into: Spans, context: User) -> Outcome<()> {
+        Ok(self.raw.read(from.address()?, into, context.number().into())?)
     }
 
     fn note_sent(&mut self, context: User) {
@@ -242,6 +272,10 @@ pub extern "C" fn ayre_endpoint_forget(endpoint: Out<ayre_endpoint>, remote: ayr
     flag(|| Ok(endpoint.held()?.raw.forget(remote_of(remote)?)))
 }
 
+/// The most pieces of memory that an operation of an endpoint has.
+pub const AYRE_ENDPOINT_IOV: usize = 4;
+const _: () = assert!(AYRE_ENDPOINT_IOV == SPANS_MAX);
+
 /// Posts a message of any length. Messages to one endpoint arrive in order. Does not block: a
 /// completion of kind `AYRE_SENT` gives the buffer back. `AYRE_BUSY_CONNECTING` until the other
 /// endpoint has answered: poll, and try again.
@@ -254,16 +288,21 @@ pub extern "C" fn ayre_endpoint_send(
     len: usize,
     context: User,
 ) -> c_int {
-    status(|| {
-        let (bytes, label) = (Spans::from(data.span(len)?), context.number().into());
-        let message =
-            OutgoingMessage { tag: Some(tag), data: None, bytes, context: label, delivered: false };
-        let mut held = endpoint.held()?;
-        if held.raw.send(remote_of(to)?, &message)? == Sent::Completed {
-            held.note_sent(context);
-        }
-        Ok(())
-    })
+    status(|| endpoint.held()?.send(to, tag, data.span(len)?.into(), context))
+}
+
+/// Posts a message of `count` pieces of memory, one behind the other, at most `AYRE_ENDPOINT_IOV`.
+/// The rest is as for `ayre_endpoint_send`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_endpoint_sendv(
+    endpoint: Out<ayre_endpoint>,
+    to: ayre_remote,
+    tag: u64,
+    data: In<iovec>,
+    count: usize,
+    context: User,
+) -> c_int {
+    status(|| endpoint.held()?.send(to, tag, data.spans_read(count)?, context))
 }
 
 /// Posts a receive. The oldest message that matches goes into the buffer; what has no room there is
@@ -276,18 +315,20 @@ pub extern "C" fn ayre_endpoint_receive(
     room: usize,
     context: User,
 ) -> c_int {
-    status(|| {
-        let into = Spans::from(into.span(room)?);
-        let (source, tag) = (pattern.source()?, Some(pattern.tag()));
-        let context = context.number().into();
-        Ok(endpoint.held()?.raw.receive(PostedReceive {
-            source,
-            tag,
-            into,
-            context,
-            many: None,
-        })?)
-    })
+    status(|| endpoint.held()?.receive(&pattern, into.span(room)?.into(), context))
+}
+
+/// Posts a receive into `count` pieces of memory, one behind the other, at most
+/// `AYRE_ENDPOINT_IOV`. The rest is as for `ayre_endpoint_receive`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_endpoint_receivev(
+    endpoint: Out<ayre_endpoint>,
+    pattern: ayre_pattern,
+    into: In<iovec>,
+    count: usize,
+    context: User,
+) -> c_int {
+    status(|| endpoint.held()?.receive(&pattern, into.spans(count)?, context))
 }
 
 /// Cancels the oldest receive with this context that has no message yet: it ends with
@@ -432,12 +473,20 @@ pub extern "C" fn ayre_endpoint_write(
     len: usize,
     context: User,
 ) -> c_int {
-    status(|| {
-        let (bytes, context) = (Spans::from(from.span(len)?), context.number().into());
-        let write = RmaWrite { bytes, data: None, context, inject: false };
-        // A write that needs its memory no longer ends later all the same, at the target.
-        Ok(endpoint.held()?.raw.write(to.address()?, &write).map(drop)?)
-    })
+    status(|| endpoint.held()?.write(&to, from.span(len)?.into(), context))
+}
+
+/// Writes `count` pieces of memory, one behind the other, at most `AYRE_ENDPOINT_IOV`. The rest is
+/// as for `ayre_endpoint_write`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_endpoint_writev(
+    endpoint: Out<ayre_endpoint>,
+    to: ayre_remote_address,
+    from: In<iovec>,
+    count: usize,
+    context: User,
+) -> c_int {
+    status(|| endpoint.held()?.write(&to, from.spans_read(count)?, context))
 }
 
 /// Reads `len` bytes of another endpoint's memory. Does not block: they are in the buffer with the
@@ -450,8 +499,111 @@ pub extern "C" fn ayre_endpoint_read(
     len: usize,
     context: User,
 ) -> c_int {
+    status(|| endpoint.held()?.read(&from, into.span(len)?.into(), context))
+}
+
+/// Reads into `count` pieces of memory, one behind the other, at most `AYRE_ENDPOINT_IOV`. The rest
+/// is as for `ayre_endpoint_read`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_endpoint_readv(
+    endpoint: Out<ayre_endpoint>,
+    from: ayre_remote_address,
+    into: In<iovec>,
+    count: usize,
+    context: User,
+) -> c_int {
+    status(|| endpoint.held()?.read(&from, into.spans(count)?, context))
+}
+
+/// The type of a number in an endpoint's memory, beside `AYRE_I8` to `AYRE_F64`: complex, of two
+/// `float`, the real part first.
+pub const AYRE_C32: u32 = 11;
+/// Complex, of two `double`.
+pub const AYRE_C64: u32 = 12;
+
+/// The effect of an atomic on a number in an endpoint's memory, beside `AYRE_COMBINE_MIN` to
+/// `AYRE_COMBINE_BXOR`: none. It has no operand.
+pub const AYRE_COMBINE_READ: u32 = 11;
+/// The number becomes the operand.
+pub const AYRE_COMBINE_WRITE: u32 = 12;
+/// It becomes the operand if the comparand is equal to it.
+pub const AYRE_COMBINE_CSWAP: u32 = 13;
+/// If the comparand is not equal to it.
+pub const AYRE_COMBINE_CSWAP_NE: u32 = 14;
+/// If the comparand is less, or equal.
+pub const AYRE_COMBINE_CSWAP_LE: u32 = 15;
+/// If the comparand is less.
+pub const AYRE_COMBINE_CSWAP_LT: u32 = 16;
+/// If the comparand is greater, or equal.
+pub const AYRE_COMBINE_CSWAP_GE: u32 = 17;
+/// If the comparand is greater.
+pub const AYRE_COMBINE_CSWAP_GT: u32 = 18;
+/// Its bits become those of the operand where the comparand's are 1.
+pub const AYRE_COMBINE_MSWAP: u32 = 19;
+
+const _: () = {
+    let first = Combine::CompareSwap(Comparison::Eq).code() as u32;
+    let last = Combine::CompareSwap(Comparison::Gt).code() as u32;
+    assert!(first == AYRE_COMBINE_CSWAP && last == AYRE_COMBINE_CSWAP_GT);
+    assert!(Combine::MaskedSwap.code() as u32 == AYRE_COMBINE_MSWAP);
+    assert!(Number::C64.code() as u32 == AYRE_C64);
+};
+
+/// An atomic on numbers in an endpoint's memory. They need not be aligned.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ayre_endpoint_atomic {
+    /// Its effect: `AYRE_COMBINE_MIN` to `AYRE_COMBINE_MSWAP`. Not every type has each.
+    pub combine: u32,
+    /// The type of the numbers: `AYRE_I8` to `AYRE_C64`.
+    pub number: u32,
+    /// How many numbers. Operands and comparands have at most 1024 bytes together.
+    pub count: usize,
+    /// An operand for each, but for `AYRE_COMBINE_READ`.
+    pub operands: Bytes,
+    /// A comparand for each, of `AYRE_COMBINE_CSWAP` to `AYRE_COMBINE_MSWAP`.
+    pub comparands: Bytes,
+    /// Room for the numbers that were there before; NULL if they are not wanted.
+    pub before: Buffer,
+}
+
+impl ayre_endpoint_atomic {
+    fn update(&self, context: User) -> Outcome<RmaUpdate> {
+        let code = |code: u32| u8::try_from(code).ok();
+        let op = code(self.combine).and_then(Combine::from_code);
+        let op = op.ok_or(Failure::Argument("no such atomic: see AYRE_COMBINE_MIN"))?;
+        let number = code(self.number).and_then(Number::from_code);
+        let number = number.ok_or(Failure::Argument("no such type of number: see AYRE_I8"))?;
+        let len = self.count.saturating_mul(number.size());
+        let spans =
+            |is_used, from: Bytes| from.span(if is_used { len } else { 0 }).map(Spans::from);
+        let before = if self.before.is_null() { None } else { Some(self.before.span(len)?.into()) };
+        Ok(RmaUpdate {
+            op,
+            number,
+            operand: spans(op.has_operand(), self.operands)?,
+            compare: spans(op.has_comparand(), self.comparands)?,
+            result: before,
+            data: None,
+            context: context.number().into(),
+        })
+    }
+}
+
+/// Performs an atomic on memory of another endpoint: nothing that reaches the memory by an endpoint
+/// comes in between. Does not block: a completion of kind `AYRE_UPDATED` says that it is done, or
+/// refused. Operands and comparands may be used again when the call returns.
+///
+/// It needs the right `AYRE_WRITE`, and `AYRE_READ` where it brings the numbers before.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_endpoint_update(
+    endpoint: Out<ayre_endpoint>,
+    at: ayre_remote_address,
+    what: In<ayre_endpoint_atomic>,
+    context: User,
+) -> c_int {
     status(|| {
-        let (into, context) = (Spans::from(into.span(len)?), context.number().into());
-        Ok(endpoint.held()?.raw.read(from.address()?, into, context)?)
+        let mut held = endpoint.held()?;
+        Ok(held.raw.update(at.address()?, &what.given()?.update(context)?)?)
     })
 }

@@ -1,6 +1,6 @@
 //! Short messages.
 use crate::access::{ayre_peer, timeout};
-use crate::border::{Buffer, Bytes, Out};
+use crate::border::{Buffer, Bytes, In, Out, iovec};
 use crate::error::{Outcome, status, taken};
 use crate::port::ayre_port;
 use ayre::{Message, PeerId, Port, ReceiveError};
@@ -33,6 +33,19 @@ pub extern "C" fn ayre_send(
     len: usize,
 ) -> c_int {
     status(|| Ok(port.held()?.plain()?.send(PeerId(to), tag, data.bytes(len)?)?))
+}
+
+/// Sends `count` pieces of memory, one behind the other, as one message. The rest is as for
+/// `ayre_send`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_sendv(
+    port: Out<ayre_port>,
+    to: ayre_peer,
+    tag: u32,
+    data: In<iovec>,
+    count: usize,
+) -> c_int {
+    status(|| Ok(port.held()?.plain()?.send_vectored(PeerId(to), tag, &data.slices(count)?)?))
 }
 
 /// Sends a message as `ayre_send` does, and waits for room. Blocks.

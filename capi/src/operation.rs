@@ -1,6 +1,6 @@
 //! Operations on memory of peers: put, get, atomics, notifications.
 use crate::access::{ayre_atomic_op, ayre_fetched, ayre_options, ayre_peer, ayre_rows};
-use crate::border::{Buffer, Bytes, In, Out};
+use crate::border::{Buffer, Bytes, In, Out, iovec};
 use crate::error::{Failure, Outcome, posted, status};
 use crate::memory::{ayre_region, ayre_remote_region};
 use crate::port::ayre_port;
@@ -58,6 +58,23 @@ pub extern "C" fn ayre_put(
             None => port.held()?.put(remote, offset, from, PostOptions::new())?,
             Some(with) => port.held()?.put(remote, offset, from, with.options())?,
         })
+    })
+}
+
+/// Puts `count` pieces of memory, one behind the other, as one operation. The rest is as for
+/// `ayre_put`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_putv(
+    port: Out<ayre_port>,
+    remote: In<ayre_remote_region>,
+    offset: u64,
+    from: In<iovec>,
+    count: usize,
+    with: In<ayre_options>,
+) -> i64 {
+    posted(|| {
+        let from = from.slices(count)?;
+        Ok(port.held()?.put(remote.shared()?, offset, &from[..], with.options())?)
     })
 }
 
@@ -119,6 +136,23 @@ pub extern "C" fn ayre_get(
     with: In<ayre_options>,
 ) -> i64 {
     posted(|| Ok(port.held()?.get(remote.shared()?, offset, into.buffer(len)?, with.options())?))
+}
+
+/// Gets into `count` pieces of memory, one behind the other, as one operation. They do not overlap.
+/// The rest is as for `ayre_get`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ayre_getv(
+    port: Out<ayre_port>,
+    remote: In<ayre_remote_region>,
+    offset: u64,
+    into: In<iovec>,
+    count: usize,
+    with: In<ayre_options>,
+) -> i64 {
+    posted(|| {
+        let mut into = into.slices_mut(count)?;
+        Ok(port.held()?.get(remote.shared()?, offset, &mut into[..], with.options())?)
+    })
 }
 
 /// Gets into a part of a region. Does not block: the data is there with the completer notification,

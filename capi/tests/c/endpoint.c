@@ -144,6 +144,88 @@ static void memory(struct pair *pair) {
     FAILS(ayre_endpoint_withdraw(pair->far, 9), 0);
 }
 
+/* Messages and memory in pieces. */
+static void pieces(struct pair *pair) {
+    char window[16] = {0}, one[] = "one", three[] = "three", first[2], second[8] = {0}, other = 0;
+    struct iovec from[] = {{one, 3}, {NULL, 0}, {three, 5}}, into[] = {{first, 2}, {second, 8}};
+    struct iovec many[5];
+    ayre_remote_address at = {pair->to_far, 9, 4};
+    EXPECT(ayre_endpoint_receivev(pair->far, any, into, 2, into) == AYRE_OK);
+    EXPECT(ayre_endpoint_sendv(pair->near, pair->to_far, 1, from, 3, from) == AYRE_OK);
+    ayre_completion end = next(pair->far, pair->near);
+    EXPECT(end.context == into && end.received.placed == 8);
+    EXPECT(memcmp(first, "on", 2) == 0 && memcmp(second, "ethree", 6) == 0);
+    end = next(pair->near, pair->far);
+    EXPECT(end.context == from && end.kind == AYRE_SENT);
+    EXPECT(ayre_endpoint_expose(pair->far, 9, window, 16, AYRE_READ | AYRE_WRITE) == AYRE_OK);
+    EXPECT(ayre_endpoint_writev(pair->near, at, from, 3, NULL) == AYRE_OK);
+    end = next(pair->near, pair->far);
+    EXPECT(end.kind == AYRE_WRITTEN && memcmp(&window[4], "onethree", 8) == 0);
+    memset(second, 0, sizeof second);
+    EXPECT(ayre_endpoint_readv(pair->near, at, into, 2, NULL) == AYRE_OK);
+    end = next(pair->near, pair->far);
+    EXPECT(end.kind == AYRE_READ_DONE && memcmp(second, "ethree", 6) == 0);
+    FAILS(ayre_endpoint_withdraw(pair->far, 9), 1);
+    for (int i = 0; i < 5; i++) {
+        many[i].iov_base = &other;
+        many[i].iov_len = 1;
+    }
+    FAILS(ayre_endpoint_sendv(pair->near, pair->to_far, 1, many, 5, NULL), AYRE_INVALID);
+    FAILS(ayre_endpoint_writev(pair->near, at, NULL, 1, NULL), AYRE_INVALID);
+    many[0].iov_base = NULL;
+    FAILS(ayre_endpoint_receivev(pair->near, any, many, 1, NULL), AYRE_INVALID);
+    FAILS(ayre_endpoint_readv(pair->near, at, many, 1, NULL), AYRE_INVALID);
+}
+
+static void update(struct pair *pair, ayre_endpoint_atomic what, int status) {
+    ayre_remote_address at = {pair->to_far, 9, 4};
+    EXPECT(ayre_endpoint_update(pair->near, at, &what, pair) == AYRE_OK);
+    ayre_completion end = next(pair->near, pair->far);
+    EXPECT(end.context == pair && end.kind == AYRE_UPDATED && end.status == status);
+}
+
+static void atomics(struct pair *pair) {
+    char window[32] = {0};
+    double sums[2] = {1.5, 2}, before[2] = {0}, swap[2] = {9, 9}, is[2] = {1.5, 7}, now[2];
+    ayre_endpoint_atomic what = {AYRE_COMBINE_SUM, AYRE_F64, 2, sums, NULL, before};
+    ayre_remote_address at = {pair->to_far, 9, 4};
+    EXPECT(ayre_endpoint_expose(pair->far, 9, window, 32, AYRE_READ | AYRE_WRITE) == AYRE_OK);
+    update(pair, what, AYRE_OK);
+    EXPECT(before[0] == 0);
+    memcpy(now, &window[4], sizeof now);
+    EXPECT(now[0] == 1.5 && now[1] == 2);
+    what.combine = AYRE_COMBINE_CSWAP;
+    what.operands = swap;
+    what.comparands = is;
+    update(pair, what, AYRE_OK);
+    EXPECT(before[0] == 1.5 && before[1] == 2);
+    what.combine = AYRE_COMBINE_READ;
+    update(pair, what, AYRE_OK);
+    EXPECT(before[0] == 9 && before[1] == 2);
+    what.before = NULL;
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_FAULT_MALFORMED);
+    what.combine = AYRE_COMBINE_BOR; /* Not of doubles. */
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_FAULT_MALFORMED);
+    what.combine = AYRE_COMBINE_SUM;
+    what.count = 1000;
+    what.operands = window; /* Not read: it is too long. */
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_FAULT_TOO_LONG);
+    what.count = SIZE_MAX;
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_INVALID);
+    what.count = 1;
+    what.operands = NULL;
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_INVALID);
+    what.number = 99;
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_INVALID);
+    what.combine = 999;
+    FAILS(ayre_endpoint_update(pair->near, at, &what, NULL), AYRE_INVALID);
+    FAILS(ayre_endpoint_update(pair->near, at, NULL, NULL), AYRE_INVALID);
+    FAILS(ayre_endpoint_update(NULL, at, &what, NULL), AYRE_BAD_HANDLE);
+    FAILS(ayre_endpoint_withdraw(pair->far, 9), 1);
+    ayre_endpoint_atomic gone = {AYRE_COMBINE_MAX, AYRE_F64, 2, sums, NULL, NULL};
+    update(pair, gone, AYRE_FAULT_UNKNOWN_KEY);
+}
+
 static bool is_readable(ayre_endpoint *endpoint, int timeout) {
     struct pollfd fd = {ayre_endpoint_fd(endpoint), POLLIN, 0};
     return poll(&fd, 1, timeout) == 1;
@@ -226,6 +308,8 @@ int main(void) {
     messages(&pair);
     long_messages(&pair);
     memory(&pair);
+    pieces(&pair);
+    atomics(&pair);
     event_loop(&pair);
     wrong_calls(&pair);
     EXPECT(pair.near == NULL); /* no endpoint where opening has failed */

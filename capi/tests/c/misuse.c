@@ -72,12 +72,16 @@ static void null_arguments(struct all *all) {
     char bytes[8] = {0};
     ayre_fetched fetched;
     ayre_atomic_op add = {8, AYRE_ADD, 1, 0};
+    struct iovec nowhere = {NULL, 8};
     FAILS(ayre_port_open(NULL, NULL), AYRE_INVALID);
     FAILS(ayre_alloc(all->port, 64, 0, NULL), AYRE_INVALID);
     FAILS(ayre_put(all->port, all->remote, 0, NULL, 8, NULL), AYRE_INVALID);
     FAILS(ayre_get(all->port, all->remote, 0, NULL, 8, NULL), AYRE_INVALID);
     FAILS(ayre_put_part(all->port, all->remote, 0, NULL, NULL), AYRE_INVALID);
     FAILS(ayre_put_rows(all->port, all->remote, 0, bytes, 8, NULL, NULL), AYRE_INVALID);
+    FAILS(ayre_putv(all->port, all->remote, 0, NULL, 1, NULL), AYRE_INVALID);
+    FAILS(ayre_getv(all->port, all->remote, 0, &nowhere, 1, NULL), AYRE_INVALID);
+    FAILS(ayre_sendv(all->port, all->own, 0, &nowhere, 1), AYRE_INVALID);
     FAILS(ayre_fetch(all->port, all->remote, 0, NULL, NULL, &fetched), AYRE_INVALID);
     FAILS(ayre_poll_notification(all->port, NULL), AYRE_INVALID);
     FAILS(ayre_try_recv(all->port, NULL, 0, NULL), AYRE_INVALID);
@@ -102,6 +106,13 @@ static void wrong_values(struct all *all) {
     ayre_rows huge = {1, UINT64_MAX, UINT64_MAX, 1};
     ayre_operation odd = {0};
     ayre_lock lock = {all->remote, 8, 4, 77};
+    /* The last one overlaps the first one. */
+    struct iovec pieces[] = {{bytes, 60}, {&bytes[64], 1}, {&bytes[59], 4}};
+    struct iovec endless[] = {{bytes, 1}, {&bytes[1], SIZE_MAX}}, long_ones[9];
+    for (int i = 0; i < 9; i++) {
+        long_ones[i] = pieces[0];
+        long_ones[i].iov_len = 128;
+    }
     FAILS(ayre_fetch(all->port, all->remote, 0, &no_width, NULL, &fetched), AYRE_INVALID);
     FAILS(ayre_region_atomic(all->region, 0, &no_op, &fetched), AYRE_INVALID);
     no_op.op = AYRE_ADD;
@@ -110,6 +121,13 @@ static void wrong_values(struct all *all) {
     FAILS(ayre_put(all->port, all->remote, 60, bytes, 8, NULL), AYRE_FAULT_BOUNDS);
     FAILS(ayre_put(all->port, all->remote, UINT64_MAX, bytes, 8, NULL), AYRE_FAULT_BOUNDS);
     FAILS(ayre_put(all->port, all->remote, 0, bytes, SIZE_MAX, NULL), AYRE_INVALID);
+    FAILS(ayre_putv(all->port, all->remote, 0, pieces, 3, NULL), AYRE_FAULT_BOUNDS);
+    FAILS(ayre_getv(all->port, all->remote, 0, pieces, 3, NULL), AYRE_INVALID);
+    FAILS(ayre_putv(all->port, all->remote, 0, endless, 2, NULL), AYRE_INVALID);
+    FAILS(ayre_getv(all->port, all->remote, 0, endless, 2, NULL), AYRE_INVALID);
+    FAILS(ayre_putv(all->port, all->remote, 0, pieces, SIZE_MAX, NULL), AYRE_INVALID);
+    FAILS(ayre_sendv(all->port, all->own, 0, long_ones, 9), AYRE_FAULT_TOO_LONG);
+    FAILS(ayre_sendv(all->port, all->own, 0, NULL, 0), AYRE_FAULT_MALFORMED);
     FAILS(ayre_put_part(all->port, all->remote, 0, &outside, NULL), AYRE_INVALID);
     FAILS(ayre_put_part(all->port, all->remote, 0, &around, NULL), AYRE_INVALID);
     FAILS(ayre_put_rows(all->port, all->remote, 0, bytes, 8, &huge, NULL), AYRE_FAULT_BOUNDS);

@@ -8,7 +8,7 @@ mod answers;
 use super::connection::Connection;
 use super::device::{AnyDevice, Device};
 use super::executor::{LocalMemory, MediatedEnd, Outgoing};
-use super::local::{Buffer, Piece, Transfer};
+use super::local::{Buffer, Piece, Sink, Source, Transfer};
 use super::posted::Posted;
 
 use crate::depot::expected::Answers;
@@ -42,7 +42,7 @@ pub(crate) struct Order<'a> {
 #[derive(Debug)]
 pub(crate) struct Awaited<'a> {
     operation: initiator::Awaited,
-    into: &'a mut [u8],
+    into: Sink<'a>,
 }
 
 impl Port {
@@ -58,16 +58,22 @@ impl Port {
         debug_assert!(self.awaited.is_none(), "one call waits at a time");
         debug_assert!(self.awaited_ends.is_none(), "the last one has ended what it put off");
         let is_batch = self.releases;
-        let (outgoing, mut way) = self.way(peer, &buffer)?;
-        let limit = match outgoing.check_room(&command, &shape, is_batch, &mut way) {
-            Ok(limit) => limit,
-            Err(refused) => return Err(self.refuse(peer, refused)),
-        };
         let memory = match &buffer {
             Buffer::InRegion(mapping, offset) => {
                 Some(LocalMemory { mapping: Arc::clone(mapping), offset: *offset })
             }
             _ => None,
+        };
+        let fetches = matches!(command.action, Action::Fetch(_));
+        let (source, into) = match buffer {
+            Buffer::Out(source) => (source, fetches.then_some(Sink::None)),
+            Buffer::In(into) => (Source::None, Some(into)),
+            Buffer::InRegion(..) => (Source::None, None),
+        };
+        let (outgoing, mut way) = self.way(peer, source)?;
+        let limit = match outgoing.check_room(&command, &shape, is_batch, &mut way) {
+            Ok(limit) => limit,
+            Err(refused) => return Err(self.refuse(peer, refused)),
         };
         let Begun { place, ticket, commands } = outgoing.begin(&command, &shape, limit, memory);
         debug_assert!(
@@ -76,14 +82,10 @@ impl Port {
         );
         self.notes.reserve();
         self.turns.expect_answer(peer);
-        let (source, into): (_, Option<&mut [u8]>) = match buffer {
-            Buffer::In(into) => (Buffer::None, Some(into)),
-            source => (source, matches!(command.action, Action::Fetch(_)).then_some(&mut [])),
-        };
         let operation = initiator::Awaited::new((place, ticket), shape);
         let mut awaited = into.map(|into| Awaited { operation, into });
         self.awaited = awaited.is_some().then_some(peer.index());
-        self.push_commands(peer, commands, &source, awaited.as_mut());
+        self.push_commands(peer, commands, source, awaited.as_mut());
         Ok(self.finish(peer, ticket, awaited))
     }
 
@@ -98,14 +100,14 @@ impl Port {
         answers: Answers<'_>,
     ) -> Result<Posted, PostError> {
         debug_assert!(self.awaited.is_none(), "one call waits at a time");
-        let buffer = if data.is_empty() { Buffer::None } else { Buffer::Out(data) };
-        let (outgoing, mut way) = self.way(peer, &buffer)?;
+        let source = if data.is_empty() { Source::None } else { Source::Bytes(data) };
+        let (outgoing, mut way) = self.way(peer, source)?;
         if let Err(refused) = outgoing.check_message_room(message, data.len(), &mut way) {
             return Err(self.refuse(peer, refused));
         }
         let shape = Shape::contiguous(answers.len() as u64);
         let (reply, into) = match answers {
-            Answers::Call(into) => (None, message.message.is_answered.then_some(into)),
+            Answers::Call(into) => (None, message.message.is_answered.then_some(Sink::Bytes(into))),
             Answers::Reply(expected) => {
                 let len = expected.reply.len();
                 (Some((expected, len)), None)
@@ -135,18 +137,18 @@ impl Port {
         Posted { ticket, status, value }
     }
 
-    /// The pending operations to a peer, and the resources for commands with data of this buffer.
+    /// The pending operations to a peer, and the resources for commands with data of this source.
     fn way<'a>(
         &'a mut self,
         peer: PeerId,
-        buffer: &'a Buffer<'a>,
+        source: Source<'a>,
     ) -> Result<(&'a mut Outgoing, Way<'a>), Fault> {
         let connection = self.peers.at_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let Connection { link, executor, device, .. } = connection;
         let end = executor.mediated().ok_or(Fault::ForeignHandle)?;
         let MediatedEnd { cut, responses, outgoing, notes_taken_there: taken, .. } = end;
         let (responses, staging) = (responses.capacity(), &mut *self.staging);
-        Ok((outgoing, Way { link, cut, device, responses, taken, staging, buffer }))
+        Ok((outgoing, Way { link, cut, device, responses, taken, staging, source }))
     }
 
     /// Makes progress before it refuses, so that two ports busy with each other both proceed.
@@ -166,7 +168,7 @@ impl Port {
         peer: PeerId,
         commands: impl Iterator<Item = Command>,
     ) -> Result<(), PostError> {
-        let (outgoing, mut way) = self.way(peer, &Buffer::None)?;
+        let (outgoing, mut way) = self.way(peer, Source::None)?;
         Ok(outgoing.check_batch(commands, &mut way)?)
     }
 
@@ -177,7 +179,7 @@ impl Port {
         &mut self,
         peer: PeerId,
         mut commands: Commands,
-        source: &Buffer<'_>,
+        source: Source<'_>,
         mut awaited: Option<&mut Awaited<'_>>,
     ) {
         loop {
@@ -189,7 +191,7 @@ impl Port {
                 port.take_awaited(peer, awaited.as_deref_mut());
                 let gone = !port.is_alive(peer);
                 let mut has_room = || {
-                    let way = port.way(peer, &Buffer::None);
+                    let way = port.way(peer, Source::None);
                     way.is_ok_and(|(_, mut way)| way.has_room(answered, data))
                 };
                 (gone || has_room()).then_some(!gone)
@@ -239,7 +241,7 @@ impl Port {
     /// Bytes of the longest put that is posted without waiting for the target.
     // spec: PUT-4
     pub(crate) fn longest_put_at_once(&mut self, peer: PeerId) -> u64 {
-        let way = self.way(peer, &Buffer::None);
+        let way = self.way(peer, Source::None);
         way.map_or(u64::MAX, |(_, way)| way.bounds().longest_request(false))
     }
 }
@@ -265,8 +267,8 @@ struct Way<'a> {
     taken: &'a Word,
     /// A copy of bytes on the way from a region to a lane.
     staging: &'a mut [u8; RECORD_MAX],
-    /// The source of a put's data.
-    buffer: &'a Buffer<'a>,
+    /// A put's data.
+    source: Source<'a>,
 }
 
 impl initiator::Requests for Way<'_> {
@@ -290,7 +292,7 @@ impl initiator::Requests for Way<'_> {
 
     #[inline]
     fn push(&mut self, command: &impl CommandRecord, data: (u64, usize)) {
-        self.device.push(command, Piece::new(self.buffer, data, self.staging));
+        self.device.push(command, Piece::new(self.source, data, self.staging));
     }
 
     fn reach(&self) -> u64 {

@@ -8,10 +8,12 @@ use crate::port::Port;
 use crate::port::turns::Streak;
 use crate::settings::choice::Mode;
 use crate::sync::Ordering;
+use arrayvec::ArrayVec;
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::node::message;
 use ayre_proto::units::PeerId;
+use std::io::IoSlice;
 use std::time::Duration;
 
 /// The properties of a received message; its bytes are in the receiver's buffer.
@@ -39,6 +41,24 @@ impl Port {
     #[inline(always)]
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
         if self.send_line(to, tag, [], data) { Ok(()) } else { self.send_any(to, tag, data) }
+    }
+
+    /// Sends several pieces as one message, in their order. The rest is as for [`Port::send`].
+    ///
+    /// # Errors
+    /// As [`Port::send`].
+    // spec: MSG-2
+    pub fn send_vectored(
+        &mut self,
+        to: PeerId,
+        tag: u32,
+        pieces: &[IoSlice<'_>],
+    ) -> Result<(), PostError> {
+        let mut message = ArrayVec::<u8, EAGER_MAX>::new();
+        for piece in pieces {
+            message.try_extend_from_slice(piece).map_err(|_| Fault::TooLong)?;
+        }
+        self.send(to, tag, &message)
     }
 
     /// Sends a message of `head` words followed by `data`, if it fits one line, the line is free

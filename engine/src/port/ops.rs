@@ -3,7 +3,7 @@
 //! Each operation becomes a command, is checked against the handle, and goes to the executor of the
 //! connection: [`super::direct`] or [`super::mediated`].
 use super::executor::Executor;
-use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
+use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Sink, Source, Transfer};
 use super::mediated::Order;
 use super::options::{GetDestination, LocalSlice, PostOptions, PutSource};
 use super::posted::Posted;
@@ -69,8 +69,9 @@ impl Port {
             PutSource::Bytes(bytes) => {
                 self.post(to, offset, Action::Put, Outgoing(bytes), options)?
             }
-            PutSource::Region(slice) => {
-                let (buffer, shape) = (self.source(slice.into())?, Shape::contiguous(slice.len));
+            from => {
+                let shape = Shape::contiguous(from.len());
+                let buffer = Buffer::Out(self.source(from)?);
                 self.post(to, offset, Action::Put, Transfer { buffer, shape }, options)?
             }
         };
@@ -94,7 +95,7 @@ impl Port {
     ) -> Result<Ticket, PostError> {
         let (from, shape) = (from.into(), Shape::from(rows));
         check_rows(&shape, shape.remote_stride, from.len())?;
-        let transfer = Transfer { buffer: self.source(from)?, shape };
+        let transfer = Transfer { buffer: Buffer::Out(self.source(from)?), shape };
         Ok(self.post(to, offset, Action::Put, transfer, options)?.ticket)
     }
 
@@ -122,11 +123,9 @@ impl Port {
             GetDestination::Bytes(bytes) => {
                 self.post(from, offset, Action::Get, Incoming(bytes), options)?.landed()
             }
-            GetDestination::Region(slice) => {
-                let (buffer, shape) =
-                    (self.destination(slice.into())?, Shape::contiguous(slice.len));
-                let transfer = Transfer { buffer, shape };
-                Ok(self.post(from, offset, Action::Get, transfer, options)?.ticket)
+            into => {
+                let shape = Shape::contiguous(into.len());
+                self.get_shape(from, offset, into, shape, options)
             }
         }
     }
@@ -148,7 +147,19 @@ impl Port {
     ) -> Result<Ticket, PostError> {
         let (into, shape) = (into.into(), Shape::from(rows));
         check_rows(&shape, shape.local_stride, into.len())?;
-        let waits = matches!(into, GetDestination::Bytes(_));
+        self.get_shape(from, offset, into, shape, options)
+    }
+
+    #[inline(always)]
+    fn get_shape(
+        &mut self,
+        from: &RemoteRegion,
+        offset: u64,
+        into: GetDestination<'_>,
+        shape: Shape,
+        options: PostOptions,
+    ) -> Result<Ticket, PostError> {
+        let waits = !matches!(into, GetDestination::Region(_));
         let transfer = Transfer { buffer: self.destination(into)?, shape };
         let posted = self.post(from, offset, Action::Get, transfer, options)?;
         if waits { posted.landed() } else { Ok(posted.ticket) }
@@ -319,12 +330,13 @@ impl Port {
     }
 
     #[inline(always)]
-    fn source<'a>(&self, from: PutSource<'a>) -> Result<Buffer<'a>, Fault> {
+    fn source<'a>(&self, from: PutSource<'a>) -> Result<Source<'a>, Fault> {
         match from {
-            PutSource::Bytes(bytes) => Ok(Buffer::Out(bytes)),
+            PutSource::Bytes(bytes) => Ok(Source::Bytes(bytes)),
+            PutSource::Slices(slices) => Ok(Source::Slices(slices)),
             PutSource::Region(slice) => {
                 let region = self.own(&slice)?;
-                Ok(Buffer::OutRegion(region, slice.offset))
+                Ok(Source::Region(region, slice.offset))
             }
         }
     }
@@ -332,7 +344,8 @@ impl Port {
     #[inline(always)]
     fn destination<'a>(&self, into: GetDestination<'a>) -> Result<Buffer<'a>, Fault> {
         match into {
-            GetDestination::Bytes(bytes) => Ok(Buffer::In(bytes)),
+            GetDestination::Bytes(bytes) => Ok(Buffer::In(Sink::Bytes(bytes))),
+            GetDestination::Slices(slices) => Ok(Buffer::In(Sink::Slices(slices))),
             GetDestination::Region(slice) => {
                 let region = self.own(&slice)?;
                 Ok(Buffer::InRegion(region, slice.offset))
@@ -392,9 +405,10 @@ impl Port {
         }
         match connection.executor {
             Executor::Direct(_) => self.perform_direct(peer, command, extent, memory, local),
-            Executor::Mediated(_) => {
-                self.post_mediated(peer, Order { command, transfer: local.into_transfer() })
-            }
+            Executor::Mediated(_) => local.in_general(
+                #[inline(always)]
+                |transfer| self.post_mediated(peer, Order { command, transfer }),
+            ),
         }
     }
 

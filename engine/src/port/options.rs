@@ -1,6 +1,7 @@
 //! Options of operations, and their local buffers.
 use crate::mem::region::Region;
 use ayre_proto::notify::Classes;
+use std::io::{IoSlice, IoSliceMut};
 
 /// Options of one operation: the notifications that it raises, their tag and their value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ impl Region {
 pub enum PutSource<'a> {
     /// Private memory of the program.
     Bytes(&'a [u8]),
+    /// Several pieces of private memory, which count as one, in their order.
+    Slices(&'a [IoSlice<'a>]),
     /// Registered memory.
     Region(LocalSlice<'a>),
 }
@@ -95,6 +98,9 @@ pub enum PutSource<'a> {
 pub enum GetDestination<'a> {
     /// Private memory of the program: the call returns when the data is there.
     Bytes(&'a mut [u8]),
+    /// Several pieces of private memory, which count as one, in their order. The call returns when
+    /// the data is there.
+    Slices(&'a mut [IoSliceMut<'a>]),
     /// Registered memory: the call does not wait for the data.
     Region(LocalSlice<'a>),
 }
@@ -114,6 +120,12 @@ impl<'a, const N: usize> From<&'a [u8; N]> for PutSource<'a> {
 impl<'a> From<&'a Vec<u8>> for PutSource<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
         Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a [IoSlice<'a>]> for PutSource<'a> {
+    fn from(slices: &'a [IoSlice<'a>]) -> Self {
+        Self::Slices(slices)
     }
 }
 
@@ -141,6 +153,12 @@ impl<'a> From<&'a mut Vec<u8>> for GetDestination<'a> {
     }
 }
 
+impl<'a> From<&'a mut [IoSliceMut<'a>]> for GetDestination<'a> {
+    fn from(slices: &'a mut [IoSliceMut<'a>]) -> Self {
+        Self::Slices(slices)
+    }
+}
+
 impl<'a> From<LocalSlice<'a>> for GetDestination<'a> {
     fn from(slice: LocalSlice<'a>) -> Self {
         Self::Region(slice)
@@ -151,6 +169,7 @@ impl PutSource<'_> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Slices(slices) => sum(slices.iter().map(|slice| slice.len())),
             Self::Region(slice) => slice.len,
         }
     }
@@ -160,7 +179,13 @@ impl GetDestination<'_> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Slices(slices) => sum(slices.iter().map(|slice| slice.len())),
             Self::Region(slice) => slice.len,
         }
     }
+}
+
+/// A sum of lengths. No memory is as long as the greatest number.
+fn sum(lens: impl Iterator<Item = usize>) -> u64 {
+    lens.fold(0, |sum: u64, len| sum.saturating_add(len as u64))
 }

@@ -9,6 +9,7 @@ use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::port::connection::Connection;
 use crate::port::executor::{LocalMemory, MediatedEnd};
+use crate::port::local::Sink;
 use crate::sync::Ordering;
 use ayre_proto::command::{Head, RESPONSE_BYTES};
 use ayre_proto::fault::Status;
@@ -114,8 +115,8 @@ fn take_responses(
     let Some(end) = connection.executor.mediated() else { return Ok(false) };
     let MediatedEnd { outgoing, responses, done, .. } = end;
     let (operation, into) = match awaited {
-        Some(Awaited { operation, into }) => (Some(&*operation), &mut **into),
-        None => (None, &mut [][..]),
+        Some(Awaited { operation, into }) => (Some(&*operation), into),
+        None => (None, &mut Sink::None),
     };
     // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
     let done = done.load(Ordering::Acquire);
@@ -128,17 +129,17 @@ fn take_responses(
 }
 
 /// The lane of answers, and the destinations of their data.
-struct FromLane<'a> {
+struct FromLane<'a, 'b> {
     responses: &'a mut LaneReceiver,
-    /// A copy of bytes on the way from the lane to a region.
+    /// A copy of bytes on the way from the lane to a region, or to several pieces.
     staging: &'a mut [u8; RECORD_MAX],
     /// The buffer of the call that waits.
-    into: &'a mut [u8],
+    into: &'a mut Sink<'b>,
     instructions: &'a InstructionCache,
     peer: PeerId,
 }
 
-impl ResponseLane<LocalMemory, Box<Expected>> for FromLane<'_> {
+impl ResponseLane<LocalMemory, Box<Expected>> for FromLane<'_, '_> {
     #[inline]
     fn lines(&self) -> u32 {
         self.responses.lines()
@@ -160,10 +161,16 @@ impl ResponseLane<LocalMemory, Box<Expected>> for FromLane<'_> {
     }
 }
 
-impl Landing<LocalMemory, Box<Expected>> for FromLane<'_> {
+impl Landing<LocalMemory, Box<Expected>> for FromLane<'_, '_> {
     #[inline]
     fn to_call(&mut self, offset: u64, len: usize) {
-        self.responses.copy(RESPONSE_BYTES / 8, &mut self.into[offset as usize..][..len]);
+        let Self { responses, staging, into, .. } = self;
+        if let Some(into) = into.contiguous(offset, len) {
+            responses.copy(RESPONSE_BYTES / 8, into);
+            return;
+        }
+        responses.copy(RESPONSE_BYTES / 8, &mut staging[..len]);
+        into.copy_in(offset, &staging[..len]);
     }
 
     #[inline]

@@ -121,6 +121,7 @@ impl<T> In<T> {
 
 impl<H: Handle> In<H> {
     /// The value that a handle names.
+    #[inline(always)]
     pub(crate) fn shared<'a>(self) -> Outcome<&'a H::Value> {
         // SAFETY: the contract of the header.
         unsafe { place::shared(self.0) }
@@ -168,6 +169,7 @@ impl<T> Out<T> {
 
 impl<H: Handle> Out<H> {
     /// The value that a handle names, for this call alone.
+    #[inline(always)]
     pub(crate) fn held(self) -> Outcome<Held<H::Value>> {
         // SAFETY: the contract of the header.
         unsafe { place::held(self.0) }
@@ -268,6 +270,16 @@ impl Bytes {
             // SAFETY: the contract of the header; no memory is longer.
             _ => Ok(unsafe { std::slice::from_raw_parts(self.0.cast(), possible::<u8>(len)?) }),
         }
+    }
+
+    /// A few bytes; nothing where it is none, or more than `most`.
+    #[inline(always)]
+    pub(crate) fn few<'a>(self, len: usize, most: usize) -> Option<&'a [u8]> {
+        if len.wrapping_sub(1) >= most || self.0.is_null() {
+            return None;
+        }
+        // SAFETY: the contract of the header.
+        Some(unsafe { std::slice::from_raw_parts(self.0.cast(), len) })
     }
 
     /// Memory that nobody may write until the end of an operation.

@@ -4,6 +4,7 @@ use ayre::memory::Ticket;
 use ayre::multicast::MulticastError;
 use ayre::stream::{EntryAnswer, FailureReason, PushError, StreamError, StreamFailure};
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, SetupError};
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -473,17 +474,30 @@ pub(crate) fn taken(
     }
 }
 
+/// Tries the shortest way of a call. Nothing where that takes more steps: then the call is made as
+/// the others are. No panic crosses the border to C.
+#[inline(always)]
+pub(crate) fn quickly<T: From<c_int>>(call: impl FnOnce() -> Option<T>) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done,
+        Err(panic) => Some(note(panicked(&*panic)).into()),
+    }
+}
+
 /// No panic crosses the border to C.
 fn run<T>(call: impl FnOnce() -> Outcome<T>) -> Result<T, c_int> {
     catch(call).map_err(note)
 }
 
 fn catch<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Failure::Panic(text.unwrap_or_default()))
-    })
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+#[cold]
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    Failure::Panic(text.unwrap_or_default())
 }
 
 #[cold]

@@ -1,13 +1,16 @@
 //! Short messages.
 use crate::access::{ayre_peer, timeout};
 use crate::border::{Buffer, Bytes, In, Out, iovec};
-use crate::error::{Outcome, status, taken};
+use crate::error::{self, Outcome, quickly, status, taken};
 use crate::port::ayre_port;
+use ayre::message::Untaken;
 use ayre::{Message, PeerId, Port, ReceiveError};
 use std::ffi::c_int;
 
 /// The longest message in bytes. Up to 56 bytes travel in one cache line.
 pub const AYRE_MESSAGE_MAX: usize = 1024;
+/// Bytes of a message in one line.
+const IN_LINE: usize = 56;
 const _: () = assert!(AYRE_MESSAGE_MAX == ayre::message::EAGER_MAX);
 
 /// A message that was received; its bytes are in the buffer.
@@ -32,6 +35,16 @@ pub extern "C" fn ayre_send(
     data: Bytes,
     len: usize,
 ) -> c_int {
+    let at_once = || {
+        let data = data.few(len, IN_LINE)?;
+        let is_sent = port.held().ok()?.plain().ok()?.send_quick(PeerId(to), tag, data);
+        is_sent.then_some(error::AYRE_OK)
+    };
+    quickly(at_once).unwrap_or_else(|| send(port, to, tag, data, len))
+}
+
+#[inline(never)]
+fn send(port: Out<ayre_port>, to: ayre_peer, tag: u32, data: Bytes, len: usize) -> c_int {
     status(|| Ok(port.held()?.plain()?.send(PeerId(to), tag, data.bytes(len)?)?))
 }
 
@@ -69,7 +82,33 @@ pub extern "C" fn ayre_try_recv(
     room: usize,
     message: Out<ayre_message>,
 ) -> c_int {
-    receive(port, into, room, message, |port, into| port.try_recv(into))
+    let mut untaken = Untaken::default();
+    let at_once = || {
+        message.given().ok()?;
+        let into = into.buffer(room).ok()?;
+        match port.held().ok()?.plain().ok()?.try_recv_quick(into) {
+            Ok(found) => {
+                message.fill(found);
+                Some(1)
+            }
+            Err(why) => {
+                untaken = why;
+                None
+            }
+        }
+    };
+    quickly(at_once).unwrap_or_else(|| try_recv(port, into, room, message, untaken))
+}
+
+#[inline(never)]
+fn try_recv(
+    port: Out<ayre_port>,
+    into: Buffer,
+    room: usize,
+    message: Out<ayre_message>,
+    untaken: Untaken,
+) -> c_int {
+    receive(port, into, room, message, |port, into| port.try_recv_slow(untaken, into))
 }
 
 /// Takes the next message. Waits for it for `timeout_us` microseconds; for ever if that is

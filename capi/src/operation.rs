@@ -1,11 +1,11 @@
 //! Operations on memory of peers: put, get, atomics, notifications.
 use crate::access::{ayre_atomic_op, ayre_fetched, ayre_options, ayre_peer, ayre_rows};
 use crate::border::{Buffer, Bytes, In, Out, iovec};
-use crate::error::{Failure, Outcome, posted, status};
+use crate::error::{self, Failure, Outcome, posted, quickly, status};
 use crate::memory::{ayre_region, ayre_remote_region};
 use crate::port::ayre_port;
+use ayre::PeerId;
 use ayre::memory::LocalSlice;
-use ayre::{PeerId, PostOptions};
 use std::ffi::c_int;
 
 /// A part of a region of this process, as the local end of an operation. Its data is not copied on
@@ -51,14 +51,29 @@ pub extern "C" fn ayre_put(
     len: usize,
     with: In<ayre_options>,
 ) -> i64 {
-    posted(|| {
-        let (from, remote) = (from.bytes(len)?, remote.shared()?);
-        // Most puts have no options: these are compiled for that.
-        Ok(match with.get() {
-            None => port.held()?.put(remote, offset, from, PostOptions::new())?,
-            Some(with) => port.held()?.put(remote, offset, from, with.options())?,
-        })
-    })
+    let at_once = || {
+        if !with.is_null() {
+            return None;
+        }
+        let from = from.few(len, AT_ONCE)?;
+        let ticket = port.held().ok()?.put_quick(remote.shared().ok()?, offset, from)?;
+        Some(ticket.0 as i64)
+    };
+    quickly(at_once).unwrap_or_else(|| put(port, remote, offset, (from, len), with))
+}
+
+/// The most bytes for which a put is compiled into its function: a line of the caches.
+const AT_ONCE: usize = 64;
+
+#[inline(never)]
+fn put(
+    port: Out<ayre_port>,
+    remote: In<ayre_remote_region>,
+    offset: u64,
+    (from, len): (Bytes, usize),
+    with: In<ayre_options>,
+) -> i64 {
+    posted(|| Ok(port.held()?.put(remote.shared()?, offset, from.bytes(len)?, with.options())?))
 }
 
 /// Puts `count` pieces of memory, one behind the other, as one operation. The rest is as for
@@ -267,9 +282,24 @@ pub extern "C" fn ayre_fetch_add(
     addend: u64,
     before: Out<u64>,
 ) -> c_int {
+    let at_once = || {
+        let word = port.held().ok()?.fetch_add_quick(remote.shared().ok()?, offset, addend)?;
+        before.fill(word);
+        Some(error::AYRE_OK)
+    };
+    quickly(at_once).unwrap_or_else(|| fetch_add(port, remote, offset, addend, before))
+}
+
+#[inline(never)]
+fn fetch_add(
+    port: Out<ayre_port>,
+    remote: In<ayre_remote_region>,
+    offset: u64,
+    addend: u64,
+    before: Out<u64>,
+) -> c_int {
     status(|| {
-        let remote = remote.shared()?;
-        before.fill(port.held()?.fetch_add(remote, offset, addend)?);
+        before.fill(port.held()?.fetch_add(remote.shared()?, offset, addend)?);
         Ok(())
     })
 }

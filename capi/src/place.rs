@@ -1,8 +1,8 @@
 //! Handles, and the places of what they name.
 //!
 //! ```text
-//!   handle --> | mark | in use | value |     a place: its memory is never given back
-//!                 ^ of its kind while the handle is open, else 0
+//!   handle --> | mark | value |     a place: its memory is never given back
+//!                 ^ of its kind while the handle is open, one more while a call uses it, else 0
 //! ```
 //!
 //! A place outlives its handle. So a handle that was closed is an error, and no access to memory
@@ -15,7 +15,7 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Places that rest before one is used again. A handle is found out for as long after its end.
@@ -35,8 +35,8 @@ pub(crate) fn serial() -> u64 {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Place<T> {
-    mark: AtomicU64,
-    is_in_use: AtomicBool,
+    mark: AtomicU32,
+    /// There is one unless the mark is 0.
     value: UnsafeCell<Option<T>>,
 }
 
@@ -50,7 +50,7 @@ pub unsafe trait Handle: Sized + 'static {
     /// Its name in C.
     const NAME: &'static str;
     /// The mark of places whose handle is open.
-    const MARK: u64 = mark(Self::NAME);
+    const MARK: u32 = mark(Self::NAME);
 
     /// The free places of this kind.
     fn pool() -> &'static Pool<Self::Value>;
@@ -73,14 +73,17 @@ macro_rules! handle {
 }
 pub(crate) use handle;
 
-/// A number that memory hardly has by chance: FNV-1a of the name.
-const fn mark(name: &str) -> u64 {
-    let (bytes, mut mark, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
+/// The mark of a place is this one more than that of its kind while a call uses it.
+const IN_USE: u32 = 1;
+
+/// An even number that memory hardly has by chance: FNV-1a of the name.
+const fn mark(name: &str) -> u32 {
+    let (bytes, mut mark, mut at) = (name.as_bytes(), 0x811c_9dc5_u32, 0);
     while at < bytes.len() {
-        mark = (mark ^ bytes[at] as u64).wrapping_mul(0x100_0000_01b3);
+        mark = (mark ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
         at += 1;
     }
-    mark
+    mark & !IN_USE
 }
 
 /// The free places of one kind.
@@ -104,8 +107,8 @@ impl<T> Pool<T> {
             Some(Free(place)) if free.len() >= RESTING => place,
             rested => {
                 rested.into_iter().for_each(|place| free.push_front(place));
-                let (mark, is_in_use) = (AtomicU64::new(0), AtomicBool::new(false));
-                Box::leak(Box::new(Place { mark, is_in_use, value: UnsafeCell::new(None) }))
+                let (mark, value) = (AtomicU32::new(0), UnsafeCell::new(None));
+                Box::leak(Box::new(Place { mark, value }))
             }
         }
     }
@@ -130,9 +133,9 @@ pub(crate) fn open<H: Handle>(value: H::Value) -> *mut H {
 /// The pointer is NULL, or was a handle once.
 pub(crate) unsafe fn close<H: Handle>(handle: *mut H) -> Outcome<H::Value> {
     // SAFETY: the caller's promise.
-    let place = unsafe { place(handle) }?;
-    let held = Held::new(place, H::NAME)?;
-    place.mark.store(0, Ordering::Relaxed);
+    let mut held = unsafe { held(handle) }?;
+    let place = held.place;
+    held.mark = 0;
     // SAFETY: it is held.
     let value = unsafe { (*place.value.get()).take() };
     drop(held);
@@ -144,93 +147,101 @@ pub(crate) unsafe fn close<H: Handle>(handle: *mut H) -> Outcome<H::Value> {
 ///
 /// # Safety
 /// The pointer is NULL, or was a handle once, and no other thread closes it meanwhile.
+#[inline(always)]
 pub(crate) unsafe fn shared<'a, H: Handle>(handle: *const H) -> Outcome<&'a H::Value> {
     // SAFETY: the caller's promise.
-    let place = unsafe { place(handle) }?;
-    // SAFETY: values of such kinds are never changed while they are open.
-    match unsafe { (*place.value.get()).as_ref() } {
-        Some(value) => Ok(value),
-        None => Err(Failure::Handle(H::NAME)),
+    let (place, mark) = unsafe { place(handle) }?;
+    if mark != H::MARK {
+        return Err(Failure::Handle(H::NAME));
     }
+    // SAFETY: values of such kinds are never changed while they are open, and the mark says so.
+    Ok(unsafe { (*place.value.get()).as_ref().unwrap_unchecked() })
 }
 
 /// The value of a handle, for this call alone.
 ///
 /// # Safety
 /// The pointer is NULL, or was a handle once, and no other thread closes it meanwhile.
+#[inline(always)]
 pub(crate) unsafe fn held<H: Handle>(handle: *mut H) -> Outcome<Held<H::Value>> {
     // SAFETY: the caller's promise.
-    Held::new(unsafe { place(handle) }?, H::NAME)
+    let (place, mark) = unsafe { place(handle) }?;
+    // A program that uses a handle in two threads at once is found out in most cases, and one that
+    // uses it in a function that the handle's own call has called, in all.
+    if mark != H::MARK {
+        let is_in_use = mark == H::MARK + IN_USE;
+        return Err(if is_in_use { Failure::InUse(H::NAME) } else { Failure::Handle(H::NAME) });
+    }
+    place.mark.store(H::MARK + IN_USE, Ordering::Relaxed);
+    Ok(Held { place, mark })
 }
 
-/// The place of a handle.
+/// Whether an address is not 0, and aligned as a place is.
+#[inline(always)]
+fn can_be_at<H: Handle>(address: usize) -> bool {
+    // One test instead of two, in each call: 0 less the alignment has the highest bit, which no
+    // address of a process has.
+    let aligned = align_of::<Place<H::Value>>();
+    address.wrapping_sub(aligned).rotate_left(1) & (2 * aligned - 1) == 0
+}
+
+/// The place of a handle, and its mark.
 ///
 /// # Safety
 /// As for [`shared`].
-unsafe fn place<H: Handle>(handle: *const H) -> Outcome<&'static Place<H::Value>> {
+#[inline(always)]
+unsafe fn place<H: Handle>(handle: *const H) -> Outcome<(&'static Place<H::Value>, u32)> {
     let place = handle.cast::<Place<H::Value>>();
-    if place.is_null() || !place.is_aligned() {
+    if !can_be_at::<H>(place.addr()) {
         return Err(Failure::Handle(H::NAME));
     }
     // SAFETY: the callers' promise; places are never freed.
     let place = unsafe { &*place };
-    let is_open = place.mark.load(Ordering::Relaxed) == H::MARK;
-    if is_open { Ok(place) } else { Err(Failure::Handle(H::NAME)) }
+    Ok((place, place.mark.load(Ordering::Relaxed)))
 }
 
 /// The value of a handle that is in use by one call.
 #[derive(Debug)]
 pub(crate) struct Held<T: 'static> {
     place: &'static Place<T>,
-    value: NonNull<T>,
+    /// The mark that the place gets at the end.
+    mark: u32,
 }
 
 impl<T> Held<T> {
     /// Replaces the value by what is made of it.
     pub(crate) fn become_of(&mut self, make: impl FnOnce(T) -> T) {
-        // SAFETY: it is held. Where `make` panics, the place has no value any more.
+        // Where `make` panics, the handle is closed.
+        let mark = std::mem::take(&mut self.mark);
+        // SAFETY: it is held.
         let slot = unsafe { &mut *self.place.value.get() };
-        self.value = match slot.take() {
-            Some(value) => NonNull::from(slot.insert(make(value))),
-            None => self.value,
-        };
-    }
-
-    fn new(place: &'static Place<T>, name: &'static str) -> Outcome<Self> {
-        // A program that uses a handle in two threads at once is found out in most cases, and one
-        // that uses it in a function that the handle's own call has called, in all.
-        if place.is_in_use.load(Ordering::Relaxed) {
-            return Err(Failure::InUse(name));
-        }
-        // SAFETY: the place is not in use.
-        let Some(value) = (unsafe { (*place.value.get()).as_mut() }) else {
-            return Err(Failure::Handle(name));
-        };
-        let value = NonNull::from(value);
-        place.is_in_use.store(true, Ordering::Relaxed);
-        Ok(Self { place, value })
+        *slot = slot.take().map(make);
+        self.mark = mark;
     }
 }
 
 impl<T> Drop for Held<T> {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.place.is_in_use.store(false, Ordering::Relaxed);
+        self.place.mark.store(self.mark, Ordering::Relaxed);
     }
 }
 
 impl<T> Deref for Held<T> {
     type Target = T;
 
+    #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: it is held, and its place is open.
-        unsafe { self.value.as_ref() }
+        // SAFETY: it is held, and its mark has said that there is a value.
+        unsafe { (*self.place.value.get()).as_ref().unwrap_unchecked() }
     }
 }
 
 impl<T> DerefMut for Held<T> {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
-        unsafe { self.value.as_mut() }
+        // SAFETY: as for `deref`.
+        unsafe { (*self.place.value.get()).as_mut().unwrap_unchecked() }
     }
 }
 
@@ -282,9 +293,7 @@ unsafe impl<H: Handle> Send for Lender<H> {}
 
 impl<H: Handle> Lender<H> {
     pub(crate) fn new() -> Self {
-        let place = H::pool().take();
-        place.mark.store(H::MARK, Ordering::Relaxed);
-        Self(place)
+        Self(H::pool().take())
     }
 
     /// Runs a callback with a handle of a value.
@@ -294,6 +303,7 @@ impl<H: Handle> Lender<H> {
     {
         // SAFETY: the place is this lender's, which lends one value at a time.
         unsafe { *self.0.value.get() = Some(Loan(NonNull::from(lent).cast())) };
+        self.0.mark.store(H::MARK, Ordering::Relaxed);
         let _lending = Lending(self.0);
         run(std::ptr::from_ref(self.0).cast_mut().cast())
     }
@@ -301,7 +311,6 @@ impl<H: Handle> Lender<H> {
 
 impl<H: Handle> Drop for Lender<H> {
     fn drop(&mut self) {
-        self.0.mark.store(0, Ordering::Relaxed);
         H::pool().give(self.0);
     }
 }
@@ -311,6 +320,7 @@ struct Lending<T: 'static>(&'static Place<T>);
 
 impl<T> Drop for Lending<T> {
     fn drop(&mut self) {
+        self.0.mark.store(0, Ordering::Relaxed);
         // SAFETY: the place is a lender's, and no call uses it, as the callback has ended.
         unsafe { *self.0.value.get() = None };
     }

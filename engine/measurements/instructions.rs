@@ -61,6 +61,10 @@ impl Pair {
         assert!(self.near.is_flushed(self.to), "one poll each suffices");
     }
 
+    fn fetch_add(&mut self) {
+        black_box(self.near.fetch_add(&self.remote, 8, black_box(1))).expect("room");
+    }
+
     fn message(&mut self, len: usize) {
         let data = [7; 64];
         let mut into = [0; 64];
@@ -455,6 +459,7 @@ fn main() {
         "put-8" => times(Box::new(|pair| pair.put(8))),
         "put-56" => times(Box::new(|pair| pair.put(56))),
         "put-8-notified" => times(Box::new(|pair| pair.put_notified(8))),
+        "fetch-add-8" => times(Box::new(Pair::fetch_add)),
         "message-8" => times(Box::new(|pair| pair.message(8))),
         "message-56" => times(Box::new(|pair| pair.message(56))),
         "message-64" => times(Box::new(|pair| pair.message(64))),

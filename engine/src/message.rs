@@ -5,4 +5,6 @@
 //! records from many producers to one consumer; each producer holds a
 //! [`RemoteQueue`](crate::RemoteQueue).
 pub use crate::port::queue::Record;
+#[doc(hidden)]
+pub use crate::port::quick::Untaken;
 pub use ayre_proto::limits::EAGER_MAX;

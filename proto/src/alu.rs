@@ -143,12 +143,20 @@ impl Atomic {
 
     /// The result for the initiator, given the word before the operation.
     // spec: ATOM-3, FCAA-2
-    #[inline]
+    #[inline(always)]
     pub fn fetched(&self, old: u64) -> Fetched {
         let old = match self.width {
             Width::W32 => old as u32 as u64,
             Width::W64 => old,
         };
+        match ROWS[self.op as usize - 1].condition {
+            None => Fetched { value: old, success: true },
+            Some(_) => self.fetched_if_due(old),
+        }
+    }
+
+    #[inline]
+    fn fetched_if_due(&self, old: u64) -> Fetched {
         let new = self.apply(old);
         debug_assert!(
             matches!(self.width, Width::W64) || matches!(new, None | Some(0..=0xffff_ffff)),

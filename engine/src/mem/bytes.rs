@@ -38,6 +38,38 @@ impl Mapping {
         unsafe { copy(from.as_ptr(), to, from.len(), || self.method(Use::Put, from.len())) }
     }
 
+    /// The place of a few bytes to be written, if the mapping admits that. Nothing panics.
+    #[inline(always)]
+    pub(crate) fn place_of<'a>(&'a self, offset: u64, from: &'a [u8]) -> Option<ShortWrite<'a>> {
+        if from.is_empty() || from.len() >= TUNED_MIN {
+            return None;
+        }
+        let to = self.admitted(offset, from.len())?;
+        Some(ShortWrite { to, from })
+    }
+
+    /// A word to be updated, if the mapping admits that. Nothing panics.
+    #[inline(always)]
+    pub(crate) fn word_to_update(&self, offset: u64) -> Option<UpdatedWord<'_>> {
+        let at = self.admitted(offset, 8)?.cast::<AtomicU64>();
+        if !at.is_aligned() {
+            return None;
+        }
+        // SAFETY: in range and aligned; an atomic may be shared with any process.
+        Some(UpdatedWord(unsafe { &*at }))
+    }
+
+    /// The beginning of a range that may be written, if there is one.
+    #[inline(always)]
+    fn admitted(&self, offset: u64, len: usize) -> Option<*mut u8> {
+        let room = (self.len() as u64).checked_sub(offset)?;
+        if !self.writable() || len as u64 > room {
+            return None;
+        }
+        // SAFETY: offset + len is within the mapping, just checked.
+        Some(unsafe { self.base().as_ptr().add(offset as usize) })
+    }
+
     /// Copies several slices into the mapping, one after the other.
     // spec: ORD-5
     #[inline(always)]
@@ -129,6 +161,34 @@ impl Mapping {
             Width::W64 => atomic64(self.word(offset), atomic),
             Width::W32 => atomic32(self.half_word(offset), atomic),
         }
+    }
+}
+
+/// A few bytes, and the place in a mapping to which they go.
+pub(crate) struct ShortWrite<'a> {
+    to: *mut u8,
+    from: &'a [u8],
+}
+
+impl ShortWrite<'_> {
+    // spec: ORD-5
+    #[inline(always)]
+    pub(crate) fn perform(self) {
+        let Self { to, from } = self;
+        // SAFETY: as in Mapping::write: place_of() has found room for all bytes, and the mapping is
+        // borrowed.
+        unsafe { copy(from.as_ptr(), to, from.len(), || Method::Cached) }
+    }
+}
+
+/// A word of a mapping that admits atomics.
+pub(crate) struct UpdatedWord<'a>(&'a AtomicU64);
+
+impl UpdatedWord<'_> {
+    // spec: ATOM-4, ORD-8, ORD-11
+    #[inline(always)]
+    pub(crate) fn perform(self, atomic: &Atomic) -> Fetched {
+        atomic64(self.0, atomic)
     }
 }
 

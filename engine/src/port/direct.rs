@@ -17,6 +17,8 @@ use crate::mem::lane::LaneSender;
 use crate::mem::map::Mapping;
 use crate::mem::page::Sleeper;
 use crate::mem::region::PeerMemory;
+use crate::mem::word::Word;
+use crate::peer::contact::Link;
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::alu::{Atomic, Fetched};
@@ -25,7 +27,7 @@ use ayre_proto::fault::Status;
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::notify::Notification;
-use ayre_proto::units::{Extent, PeerId, Ticket};
+use ayre_proto::units::{Extent, Key, PeerId, Ticket};
 
 impl Port {
     /// Performs a checked command in the peer's memory, within this call.
@@ -58,21 +60,15 @@ impl Port {
             place: place_of(&command, &extent),
             fetched: Fetched { value: command.value, success: true },
         };
-        let link = &connection.link;
+        let (link, active) = (&connection.link, &connection.active);
         let mut status = Status::Ok;
         if let Some(memory) = memory {
-            let key = command.claim.key;
-            // Relaxed: ordered before the load below by the fence.
-            connection.active.store(active_word(key.slot), Ordering::Relaxed);
-            link.fencing.light();
-            // Relaxed: only the number matters.
-            if memory.generation.load(Ordering::Relaxed) == u64::from(key.generation) {
+            if enter((active, link), memory, command.claim.key) {
                 execute(&command, extent, initiator, &mut fx);
             } else {
                 status = Status::Fault(Fault::StaleKey);
             }
-            // REV-R1: our stores are visible to the owner that sees us outside (REV-A1).
-            connection.active.store(0, Ordering::Release);
+            leave(active);
         } else {
             execute(&command, extent, initiator, &mut fx);
         }
@@ -89,6 +85,24 @@ impl Port {
         }
         Ok(Posted { ticket, status, value })
     }
+}
+
+/// Shows the owner of a key that this port is inside, until it leaves. Returns whether the key is
+/// still good.
+#[inline(always)]
+pub(super) fn enter((active, link): (&Word, &Link), memory: &PeerMemory, key: Key) -> bool {
+    // Relaxed: ordered before the load below by the fence.
+    active.store(active_word(key.slot), Ordering::Relaxed);
+    link.fencing.light();
+    // Relaxed: only the number matters.
+    memory.generation.load(Ordering::Relaxed) == u64::from(key.generation)
+}
+
+/// Ends a stay inside a key.
+#[inline(always)]
+pub(super) fn leave(active: &Word) {
+    // REV-R1: our stores are visible to the owner that sees us outside (REV-A1).
+    active.store(0, Ordering::Release);
 }
 
 /// Bytes of a notification in a lane: the record, and the place of the data.

@@ -30,6 +30,7 @@ pub(crate) mod peers;
 pub(crate) mod posted;
 pub(crate) mod progress;
 pub(crate) mod queue;
+pub(crate) mod quick;
 mod raw;
 #[cfg(feature = "net")]
 mod remote;

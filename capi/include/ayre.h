@@ -579,6 +579,11 @@
 #define AYRE_FAULT_NO_MEMORY -48
 
 /**
+ * Fault: the program has interrupted the call. No function for C returns it.
+ */
+#define AYRE_FAULT_INTERRUPTED -49
+
+/**
  * The next message or record is longer than the buffer. It stays where it is.
  */
 #define AYRE_TOO_LONG -64
@@ -3334,7 +3339,7 @@ int ayre_wait_notification(struct ayre_port *port, struct ayre_notification *not
 
 /**
  * How many calls were refused for a reason, `AYRE_BUSY_MESSAGES` to `AYRE_BUSY_CHANNEL`, and how
- * many operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_NO_MEMORY`.
+ * many operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_INTERRUPTED`.
  * With `AYRE_PROTOCOL` as the code: malformed input of peers.
  */
 int64_t ayre_port_count(struct ayre_port *port,

@@ -68,6 +68,8 @@ pub const AYRE_FAULT_EXCEPTION: c_int = -45;
 pub const AYRE_FAULT_REFUSED: c_int = -46;
 /// Fault: there is no memory for more unexpected messages.
 pub const AYRE_FAULT_NO_MEMORY: c_int = -48;
+/// Fault: the program has interrupted the call. No function for C returns it.
+pub const AYRE_FAULT_INTERRUPTED: c_int = -49;
 
 /// The next message or record is longer than the buffer. It stays where it is.
 pub const AYRE_TOO_LONG: c_int = -64;
@@ -264,7 +266,7 @@ pub(crate) fn fault_of(code: c_int) -> Option<Fault> {
 }
 
 /// The codes that faults have where they travel.
-pub(crate) const FAULTS: std::ops::RangeInclusive<u8> = 1..=16;
+pub(crate) const FAULTS: std::ops::RangeInclusive<u8> = 1..=17;
 
 impl Failure {
     fn code(&self) -> c_int {
@@ -314,7 +316,7 @@ impl Failure {
                 GroupError::PeerDied(peer)
                 | GroupError::GivenUp(peer)
                 | GroupError::Mismatch { peer, .. } => Some(peer),
-                GroupError::Invalid(_) => None,
+                GroupError::Interrupted | GroupError::Invalid(_) => None,
             },
             Self::Multicast(
                 MulticastError::Refused(peer)
@@ -363,6 +365,7 @@ fn group(error: &GroupError) -> c_int {
         GroupError::PeerDied(_) => AYRE_PEER_DIED,
         GroupError::Mismatch { .. } => AYRE_MISMATCH,
         GroupError::GivenUp(_) => AYRE_GIVEN_UP,
+        GroupError::Interrupted => AYRE_FAULT_INTERRUPTED,
         GroupError::Invalid(_) => AYRE_INVALID,
     }
 }
@@ -375,6 +378,7 @@ fn multicast(error: &MulticastError) -> c_int {
         MulticastError::Unreachable(_) => AYRE_UNREACHABLE,
         MulticastError::Unknown(_) => AYRE_UNKNOWN_OUTCOME,
         MulticastError::TooLong => fault(Fault::TooLong),
+        MulticastError::Interrupted => AYRE_FAULT_INTERRUPTED,
         // What a later version adds, too.
         _ => AYRE_INVALID,
     }
@@ -385,6 +389,7 @@ fn stream(error: &StreamError) -> c_int {
         StreamError::Failed(failure) => stream_failure(failure.why),
         StreamError::Refused(_, answer) => AYRE_ENTRY_DENIED + 1 - *answer as c_int,
         StreamError::TooLong => fault(Fault::TooLong),
+        StreamError::Interrupted => AYRE_FAULT_INTERRUPTED,
     }
 }
 

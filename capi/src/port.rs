@@ -293,7 +293,7 @@ pub extern "C" fn ayre_wait_notification(
 }
 
 /// How many calls were refused for a reason, `AYRE_BUSY_MESSAGES` to `AYRE_BUSY_CHANNEL`, and how
-/// many operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_NO_MEMORY`.
+/// many operations have ended with a fault, `AYRE_FAULT_UNKNOWN_KEY` to `AYRE_FAULT_INTERRUPTED`.
 /// With `AYRE_PROTOCOL` as the code: malformed input of peers.
 #[unsafe(no_mangle)]
 pub extern "C" fn ayre_port_count(port: Out<ayre_port>, code: c_int) -> i64 {

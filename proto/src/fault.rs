@@ -36,6 +36,9 @@ pub enum Fault {
     Refused = 14,
     /// More waits at an endpoint than it has memory for. No notification has this status.
     NoMemory = 16,
+    /// The program has interrupted the call, and the operation may still be done. No notification
+    /// has this status.
+    Interrupted = 17,
 }
 
 impl Fault {
@@ -57,6 +60,7 @@ impl Fault {
             13 => Self::Exception,
             14 => Self::Refused,
             16 => Self::NoMemory,
+            17 => Self::Interrupted,
             _ => Self::Malformed,
         }
     }
@@ -73,7 +77,7 @@ const _: () = {
         let read = Fault::from_code(code);
         let is_known = !matches!(read, Fault::Malformed) || code == Fault::Malformed as u8;
         assert!(!is_known || read.code() == code, "a code is read as the fault that it is of");
-        let is_status = !is_known || code < 15 || code == Fault::NoMemory as u8;
+        let is_status = !is_known || code < 15 || code >= Fault::NoMemory as u8;
         assert!(is_status, "a status has four bits, of which all ones mean declined");
         code += 1;
     }
@@ -108,6 +112,9 @@ impl core::fmt::Display for Fault {
             Self::Refused => "the connection was refused",
             Self::NoMemory => {
                 "no memory for more unexpected messages: receive earlier, or raise AYRE_MEMORY"
+            }
+            Self::Interrupted => {
+                "the program has interrupted the call: what was posted may still be done"
             }
         })
     }

@@ -8,6 +8,7 @@ pub(crate) use crate::execute::Report;
 use crate::fault::{Fault, Status};
 use crate::lane::Malformed;
 use crate::limits::PENDING_MAX;
+use crate::notify::Classes;
 use crate::units::Ticket;
 
 /// An operation under way, and how it has gone so far.
@@ -115,6 +116,19 @@ impl Pending {
         self.len += 1;
         self.check();
         (place, Ticket(last))
+    }
+
+    /// Ends the newest operation earlier: its last commands, `left` of them, are never pushed. Of
+    /// its notifications it raises those of these classes.
+    pub fn cut(&mut self, left: u64, raised: Classes) {
+        self.check();
+        let newest = (self.oldest + self.len + PENDING_MAX - 1) % PENDING_MAX;
+        let Some(outstanding) = self.ring[newest].as_mut() else { return };
+        assert!(left <= outstanding.last - outstanding.first, "its first command was pushed");
+        outstanding.last -= left;
+        outstanding.report.classes &= raised;
+        self.posted -= left;
+        self.check();
     }
 
     /// Finds the operation that a response's command number belongs to.

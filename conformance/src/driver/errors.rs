@@ -73,6 +73,7 @@ impl Answer {
                 StreamError::Refused(words.peer(), why)
             }
             "long" => StreamError::TooLong,
+            "interrupted" => StreamError::Interrupted,
             other => panic!("no stream fails by `{other}`"),
         })
     }
@@ -92,6 +93,7 @@ impl Answer {
                 GroupError::Mismatch { peer, difference: CallMismatch { ours, theirs, bytes } }
             }
             "given_up" => GroupError::GivenUp(words.peer()),
+            "interrupted" => GroupError::Interrupted,
             "invalid" => GroupError::Invalid(words.text().leak()),
             other => panic!("no collective fails by `{other}`"),
         })
@@ -110,6 +112,7 @@ impl Answer {
             "unreachable" => MulticastError::Unreachable(words.peer()),
             "unknown" => MulticastError::Unknown(words.peer()),
             "long" => MulticastError::TooLong,
+            "interrupted" => MulticastError::Interrupted,
             "invalid" => MulticastError::Invalid(words.text().leak()),
             other => panic!("no message to a group fails by `{other}`"),
         })
@@ -122,6 +125,7 @@ impl From<StreamError> for Answer {
             StreamError::Failed(why) => format!("stream {}", failure(why)),
             StreamError::Refused(at, why) => format!("entry {} {}", why as u8, at.0),
             StreamError::TooLong => "long".into(),
+            StreamError::Interrupted => "interrupted".into(),
         })
     }
 }
@@ -136,6 +140,7 @@ impl From<GroupError> for Answer {
                 format!("mismatch {} {due} {came} {} {theirs}", peer.0, call(&ours))
             }
             GroupError::GivenUp(peer) => format!("given_up {}", peer.0),
+            GroupError::Interrupted => "interrupted".into(),
             GroupError::Invalid(why) => format!("invalid {why}"),
         })
     }
@@ -150,6 +155,7 @@ impl From<MulticastError> for Answer {
             MulticastError::Unreachable(peer) => format!("unreachable {}", peer.0),
             MulticastError::Unknown(peer) => format!("unknown {}", peer.0),
             MulticastError::TooLong => "long".into(),
+            MulticastError::Interrupted => "interrupted".into(),
             other => format!("invalid {other}"),
         })
     }

@@ -229,13 +229,16 @@ impl<S> Messenger<S> {
     /// it have been run. Runs handlers meanwhile.
     ///
     /// # Errors
-    /// The [`Fault`]s of [`Messenger::call`], except for the death of a peer.
+    /// The [`Fault`]s of [`Messenger::call`], except for the death of a peer. After
+    /// [`Fault::Interrupted`] the next call goes on with this sync.
     // spec: AM-4
     pub fn sync(&mut self, state: &mut S) -> Result<(), Fault> {
-        self.syncs += 1;
-        let (round, own) = (self.syncs, self.out.port.id);
+        let (round, own) = (self.syncs + 1, self.out.port.id);
         let peers: Vec<_> = self.out.port.peers().filter(|peer| *peer != own).collect();
         for peer in &peers {
+            if self.out.peer(*peer).synced == round {
+                continue;
+            }
             match self.post_until(state, |out| {
                 out.announce(*peer)?;
                 if out.peer(*peer).is_busy() {
@@ -243,7 +246,7 @@ impl<S> Messenger<S> {
                 }
                 say(&mut out.port, *peer, &Record::Sync(round))
             }) {
-                Err(Fault::PeerDead) | Ok(()) => {}
+                Err(Fault::PeerDead) | Ok(()) => self.out.peer(*peer).synced = round,
                 Err(fault) => return Err(fault),
             }
         }
@@ -252,10 +255,13 @@ impl<S> Messenger<S> {
             .iter()
             .any(|peer| !self.out.port.is_silent(*peer) && self.out.peer(*peer).syncs < round)
         {
-            if let Err(ReceiveError::PeerDied(peer)) = self.step(state, None) {
-                self.deaths.push_back(peer);
+            match self.step(state, None) {
+                Ok(_) => {}
+                Err(ReceiveError::PeerDied(peer)) => self.deaths.push_back(peer),
+                Err(_) => return Err(Fault::Interrupted),
             }
         }
+        self.syncs = round;
         Ok(())
     }
 
@@ -263,7 +269,8 @@ impl<S> Messenger<S> {
     ///
     /// # Errors
     /// [`Fault::TooLong`] for a payload of more than [`LONGEST`] bytes;
-    /// [`Fault::PeerDead`]; [`Fault::ForeignHandle`] for an unknown peer.
+    /// [`Fault::PeerDead`]; [`Fault::ForeignHandle`] for an unknown peer. [`Fault::Interrupted`]: a
+    /// message of more than 1024 bytes may still be sent.
     // spec: AM-5, AM-9
     #[inline]
     pub fn call<const N: usize>(
@@ -343,9 +350,16 @@ impl<S> Messenger<S> {
             if self.poll(state) == 0 {
                 self.out.port.pause(&mut rounds);
             }
+            if self.out.port.is_interrupted() {
+                break Err(Fault::Interrupted);
+            }
         };
         debug_assert!(sent <= payload.len(), "no more is sent than there is");
         self.out.peer(to).outward.hold(false);
+        if ended == Err(Fault::Interrupted) && sent > 0 {
+            // Its peer takes no other message before its end.
+            self.out.keep_rest(to, id, payload, sent);
+        }
         self.out.stir();
         ended
     }
@@ -365,6 +379,9 @@ impl<S> Messenger<S> {
             }
             if self.poll(state) == 0 {
                 self.out.port.pause(&mut rounds);
+            }
+            if self.out.port.is_interrupted() {
+                return Err(Fault::Interrupted);
             }
         }
     }
@@ -460,7 +477,8 @@ impl<S> Messenger<S> {
     /// Waits and runs handlers as long as a condition holds.
     ///
     /// # Errors
-    /// [`ReceiveError::PeerDied`], once for each peer.
+    /// [`ReceiveError::PeerDied`], once for each peer. [`ReceiveError::TimedOut`] where the program
+    /// interrupts the call.
     pub fn serve_while(
         &mut self,
         state: &mut S,
@@ -473,36 +491,52 @@ impl<S> Messenger<S> {
     }
 
     /// Polls and sleeps until a condition holds. The condition is not called again after it was
-    /// true, because it may have side effects.
-    pub(crate) fn wait_until(&mut self, state: &mut S, mut holds: impl FnMut(&mut Self) -> bool) {
+    /// true, because it may have side effects. Returns false if the program interrupts the wait.
+    #[must_use]
+    pub(crate) fn wait_until(
+        &mut self,
+        state: &mut S,
+        mut holds: impl FnMut(&mut Self) -> bool,
+    ) -> bool {
         loop {
             if holds(self) {
-                return;
+                return true;
             }
             if self.poll(state) > 0 {
                 continue;
             }
             if holds(self) {
-                return;
+                return true;
             }
-            if let Err(ReceiveError::PeerDied(peer)) = self.sleep(state, None) {
-                self.deaths.push_back(peer);
+            if !self.sleep_or_bury(state) {
+                return false;
             }
         }
     }
 
+    /// Sleeps until a message or a death, which a later wait reports. Returns false if the program
+    /// interrupts the wait.
+    pub(crate) fn sleep_or_bury(&mut self, state: &mut S) -> bool {
+        match self.sleep(state, None) {
+            Ok(_) => true,
+            Err(ReceiveError::PeerDied(peer)) => {
+                self.deaths.push_back(peer);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Waits until all kept messages are sent: those of handlers and those by channels. A program
-    /// that will not poll for a while calls it first. Runs handlers meanwhile.
+    /// that will not poll for a while calls it first. Runs handlers meanwhile. Returns early where
+    /// the program interrupts it.
     // spec: AM-8
     pub fn flush(&mut self, state: &mut S) {
         loop {
             // A poll may send the last message. Then no event would end the wait.
             self.poll(state);
-            if !self.out.has_kept() {
+            if !self.out.has_kept() || !self.sleep_or_bury(state) {
                 return;
-            }
-            if let Err(ReceiveError::PeerDied(peer)) = self.sleep(state, None) {
-                self.deaths.push_back(peer);
             }
         }
     }
@@ -541,7 +575,7 @@ impl<S> Messenger<S> {
                 self.out.heed_peers();
                 Err(ReceiveError::PeerDied(peer))
             }
-            Err(ReceiveError::TimedOut) if !is_over => {
+            Err(ReceiveError::TimedOut) if !is_over && !self.out.port.is_interrupted() => {
                 if is_restless {
                     self.out.port.pause(&mut self.pauses);
                 }

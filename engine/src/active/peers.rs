@@ -27,6 +27,8 @@ pub(crate) struct Peer {
     pub(super) conflicts: Vec<u32>,
     /// Syncs that it has begun.
     pub(super) syncs: u64,
+    /// The last sync that it was told of.
+    pub(super) synced: u64,
     /// Messages that wait to be sent, in order.
     pub(super) kept: VecDeque<Kept>,
     /// The sum of their weights.

@@ -82,6 +82,8 @@ impl Way for WayTo<'_> {
         let said = self.port.config.tuning.as_ref();
         let said = said.and_then(|tuning| tuning.said(Use::Message, payload.len() as u64));
         let asks = said.map_or(payload.len() > UNASKED_MAX, |by| by == Method::Kernel);
-        (is_direct && asks).then(|| payload.as_ptr().addr() as u64)
+        // The call that has the payload may end early.
+        let stays = self.port.config.interrupt.is_none();
+        (is_direct && asks && stays).then(|| payload.as_ptr().addr() as u64)
     }
 }

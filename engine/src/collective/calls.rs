@@ -2,7 +2,7 @@
 use super::group::{Group, GroupError, PendingCollective};
 use super::request::Request;
 use super::running::{Progress, Running};
-use super::state::{Groups, Started};
+use super::state::{Groups, Started, State};
 use super::values::{Changed, Summand, Value};
 use crate::active::Messenger;
 use crate::error::{ReceiveError, SetupError, name_of};
@@ -347,7 +347,10 @@ impl<S> Collectives<'_, S> {
                 return Ok(values.and_then(Changed::into_vec).unwrap_or_default());
             }
             let own = self.0.out.port.id;
-            self.0.wait_for_portion(state, own);
+            if let Err(why) = self.0.wait_for_portion(state, own) {
+                self.0.give_up_started(group, number, why);
+                return Err(why);
+            }
         }
     }
 }
@@ -395,27 +398,58 @@ impl<S> Messenger<S> {
                 Progress::Done => return Ok(()),
                 Progress::Waits(on) => {
                     self.groups().awaited = Some((group.index, on, running.sequence()));
-                    self.wait_for_portion(state, on);
+                    let waited = self.wait_for_portion(state, on);
+                    if waited.is_err() {
+                        self.groups().awaited = None;
+                    }
+                    waited?;
                 }
-                Progress::Busy => {
-                    self.poll(state);
-                    self.out.port.pause(&mut rounds);
-                }
+                Progress::Busy => self.pause_for_room(state, &mut rounds)?,
             }
         }
     }
 
     /// Runs handlers until a portion for a collective may have arrived.
-    pub(super) fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
+    ///
+    /// # Errors
+    /// [`GroupError::Interrupted`].
+    pub(super) fn wait_for_portion(&mut self, state: &mut S, on: PeerId) -> Result<(), GroupError> {
         self.out.port.turns.expect_message(on);
         self.poll(state);
         if self.groups().has_come {
-            return;
+            return Ok(());
         }
         match self.sleep(state, None) {
+            Ok(_) => self.advance_started(),
             Err(ReceiveError::PeerDied(peer)) => self.deaths.push_back(peer),
-            _ => self.advance_started(),
+            Err(_) => return Err(GroupError::Interrupted),
         }
+        Ok(())
+    }
+
+    /// Runs handlers while a peer makes room.
+    ///
+    /// # Errors
+    /// [`GroupError::Interrupted`].
+    pub(super) fn pause_for_room(
+        &mut self,
+        state: &mut S,
+        rounds: &mut u32,
+    ) -> Result<(), GroupError> {
+        self.poll(state);
+        self.out.port.pause(rounds);
+        if self.out.port.is_interrupted() { Err(GroupError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Gives a started collective up, and its group.
+    fn give_up_started(&mut self, group: Group, number: u64, why: GroupError) {
+        let (groups, out) = self.groups_and_out();
+        let State { member, started, .. } = &mut groups.states[group.index];
+        for mut one in started.extract_if(.., |one| one.number == number) {
+            one.running.give_up(member, out);
+            member.give_up(one.running.sequence(), why, out);
+        }
+        groups.has_started = groups.states.iter().any(|group| !group.started.is_empty());
     }
 
     /// Continues all started collectives.

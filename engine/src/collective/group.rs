@@ -30,6 +30,9 @@ pub enum GroupError {
     /// Another member has given the group up, because of one of the errors above.
     #[error("peer {} has given the group up; its own error says why", .0.index())]
     GivenUp(PeerId),
+    /// The program has interrupted a collective, and this member has given the group up.
+    #[error("the program has interrupted a collective: its group does no further one")]
+    Interrupted,
     /// The arguments contradict each other, or the group.
     #[error("invalid: {0}")]
     Invalid(&'static str),

@@ -107,12 +107,11 @@ impl<S> Messenger<S> {
                 Progress::Done => return Ok(()),
                 Progress::Waits(_) => {
                     at.member.check(short.header.sequence)?;
-                    self.wait_for_portion(state, peer);
+                    self.wait_for_portion(state, peer)?;
                 }
                 Progress::Busy => {
                     at.member.check(short.header.sequence)?;
-                    self.poll(state);
-                    self.out.port.pause(&mut rounds);
+                    self.pause_for_room(state, &mut rounds)?;
                 }
             }
         }
@@ -150,7 +149,7 @@ impl<S> Messenger<S> {
             if short.take_arrived(at, peer, action, out)? {
                 return Ok(());
             }
-            self.wait_for_portion(state, peer);
+            self.wait_for_portion(state, peer)?;
         }
     }
 }

@@ -79,6 +79,10 @@ pub enum MulticastError {
     /// The message has more than [`PAYLOAD_MAX`] bytes.
     #[error("the message exceeds {PAYLOAD_MAX} bytes, the limit of a message to a group")]
     TooLong,
+    /// The program has interrupted the call. A change of members or a message that was begun goes
+    /// on.
+    #[error("the program has interrupted the call: what was begun goes on")]
+    Interrupted,
     /// The name or the bounds are not valid.
     #[error("invalid: {0}")]
     Invalid(&'static str),
@@ -151,13 +155,18 @@ impl<S> Multicast<'_, S> {
     ) -> Result<Membership, MulticastError> {
         let group = self.begin_join(name, door, options, on_change)?;
         let mut is_cut_off = false;
-        self.0.wait_until(state, |messenger| match messenger.out.group_members().find(group.0) {
-            Some(membership) if !membership.machine.is_in() => {
-                is_cut_off = membership.machine.view().number() > 0;
-                false
+        let has_ended = self.0.wait_until(state, |messenger| {
+            match messenger.out.group_members().find(group.0) {
+                Some(membership) if !membership.machine.is_in() => {
+                    is_cut_off = membership.machine.view().number() > 0;
+                    false
+                }
+                _ => true,
             }
-            _ => true,
         });
+        if !has_ended {
+            return Err(MulticastError::Interrupted);
+        }
         if self.0.out.group_members().find(group.0).is_some() {
             return Ok(group);
         }
@@ -264,7 +273,7 @@ impl<S> Multicast<'_, S> {
         }
         self.0.out.send_as_guest(id_of(name), member_at(door), &invocation.content());
         let mut answer = None;
-        self.0.wait_until(state, |messenger| {
+        let is_answered = self.0.wait_until(state, |messenger| {
             answer = messenger
                 .out
                 .group_members()
@@ -277,6 +286,7 @@ impl<S> Multicast<'_, S> {
         match answer {
             Some(Answer::Done) => Ok(()),
             Some(Answer::Refused) => Err(MulticastError::Refused(door)),
+            None if !is_answered => Err(MulticastError::Interrupted),
             _ => Err(MulticastError::Unknown(door)),
         }
     }
@@ -289,14 +299,19 @@ impl<S> Multicast<'_, S> {
     // spec: GRP-5
     pub fn leave(&mut self, state: &mut S, group: Membership) -> Result<(), MulticastError> {
         let mut left = Err(MulticastError::Busy);
-        self.0.wait_until(state, |messenger| {
+        let has_begun = self.0.wait_until(state, |messenger| {
             left = messenger.multicast().begin_leave(group);
             left != Err(MulticastError::Busy)
         });
+        if !has_begun {
+            return Err(MulticastError::Interrupted);
+        }
         left?;
         self.0.run_due(state);
-        self.0.wait_until(state, |messenger| messenger.out.group_members().find(group.0).is_none());
-        Ok(())
+        let has_left = self
+            .0
+            .wait_until(state, |messenger| messenger.out.group_members().find(group.0).is_none());
+        if has_left { Ok(()) } else { Err(MulticastError::Interrupted) }
     }
 
     /// Begins to leave a group, behind all messages of this process. Never blocks: polls do the
@@ -330,11 +345,11 @@ impl<S> Messenger<S> {
         invocation: &Invocation<'_, N>,
     ) -> Result<bool, MulticastError> {
         let mut sent = Err(MulticastError::Busy);
-        self.wait_until(state, |messenger| {
+        let has_room = self.wait_until(state, |messenger| {
             sent = messenger.out.send_to_group(group, invocation);
             sent != Err(MulticastError::Busy)
         });
-        sent
+        if has_room { sent } else { Err(MulticastError::Interrupted) }
     }
 
     fn new_group_id(&mut self, name: &str) -> Result<u32, SetupError> {

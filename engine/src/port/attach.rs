@@ -204,7 +204,8 @@ impl Port {
     ///
     /// # Errors
     /// [`Fault::ForeignHandle`] where the peer is not connected; [`Fault::PeerDead`],
-    /// [`Fault::PeerRestarted`], [`Fault::Malformed`] where its connection has ended.
+    /// [`Fault::PeerRestarted`], [`Fault::Malformed`] where its connection has ended;
+    /// [`Fault::Interrupted`].
     // spec: LINK-22, WIRE-11
     pub fn resync(&mut self, peer: PeerId) -> Result<(), Fault> {
         let connection = self.connection(peer)?;
@@ -216,7 +217,7 @@ impl Port {
                 let ended = port.connection(peer).map_or(Some(Fault::ForeignHandle), |c| c.ended);
                 ended.map(Err).or_else(|| port.remote.has_resynced(peer).then_some(Ok(())))
             });
-            return resynced.unwrap_or(Err(Fault::PeerDead));
+            return resynced.unwrap_or(Err(Fault::Interrupted));
         }
         Ok(())
     }

@@ -86,11 +86,23 @@ impl Config {
     }
 
     /// Sets a function that ends blocking calls: for languages whose runtime handles signals
-    /// itself. A call that sleeps asks it every 50 ms, and ends as if its time were over once it
-    /// returns true.
+    /// itself. Calls that block ask it every 50 ms, and end early once it returns true. The
+    /// function must not use the port.
     ///
-    /// These calls ask: all that set up a port, a connection or a capability, and those that wait
-    /// for a message, a notification or a record. The function must not use the port.
+    /// A wait with a timeout, and a call that sets something up, ends as if its time were over.
+    /// Other calls return [`Fault::Interrupted`](crate::Fault::Interrupted), or the same in the
+    /// errors of messengers; [`Messenger::flush`](crate::Messenger::flush) returns. Operations that
+    /// were begun go on:
+    ///
+    /// - A get, fetch or put: the commands that the peer has got are performed. They raise no
+    ///   notification here.
+    /// - A message of more than 1024 bytes is sent whole. With this function, peers do not read
+    ///   messages in the memory of this process, because a call may end early.
+    /// - A port joins or leaves its multicast group.
+    /// - A [`Messenger::sync`](crate::Messenger::sync): another call goes on with it.
+    ///
+    /// A collective is given up, and its group does no further one. A stream that is being closed
+    /// is cancelled.
     pub fn interrupt(mut self, ask: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.interrupt = Some(Interrupt(Arc::new(ask)));
         self

@@ -6,7 +6,7 @@ use crate::port::Port;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     busy: [u64; Busy::ALL.len()],
-    faults: [u64; Fault::NoMemory as usize + 1],
+    faults: [u64; Fault::Interrupted as usize + 1],
     malformed: u64,
     refused: u64,
     strangers: u64,

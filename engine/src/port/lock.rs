@@ -76,6 +76,9 @@ impl<'a> Lock<'a> {
                 Err(PostError::Fault(fault)) => return Err(fault),
                 Ok(false) | Err(PostError::Busy(_)) => port.pause(&mut rounds),
             }
+            if port.is_interrupted() {
+                return Err(Fault::Interrupted);
+            }
         }
     }
 

@@ -85,8 +85,10 @@ impl Port {
         let operation = initiator::Awaited::new((place, ticket), shape);
         let mut awaited = into.map(|into| Awaited { operation, into });
         self.awaited = awaited.is_some().then_some(peer.index());
-        self.push_commands(peer, commands, source, awaited.as_mut());
-        Ok(self.finish(peer, ticket, awaited))
+        let pushed = self.push_commands(peer, commands, source, awaited.as_mut());
+        let posted = self.finish(peer, ticket, awaited.filter(|_| pushed.is_ok()));
+        pushed?;
+        Ok(posted)
     }
 
     /// Passes a whole deposit message to the owner's engine, with `data`. If the message asks for
@@ -174,6 +176,9 @@ impl Port {
 
     /// Pushes the commands of an operation, and waits for room. If the peer has gone, the operation
     /// has ended already.
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`]: the other commands are never pushed.
     // spec: PUT-4, PUT-5, GET-3
     fn push_commands(
         &mut self,
@@ -181,12 +186,13 @@ impl Port {
         mut commands: Commands,
         source: Source<'_>,
         mut awaited: Option<&mut Awaited<'_>>,
-    ) {
+    ) -> Result<(), Fault> {
         loop {
-            let Ok((_, mut way)) = self.way(peer, source) else { return };
+            let Ok((_, mut way)) = self.way(peer, source) else { return Ok(()) };
             let is_done = commands.push(&mut way);
             way.link.kick(Sleeper::Engine);
-            let Some((answered, data)) = commands.wants().filter(|_| !is_done) else { return };
+            let wants = commands.wants().filter(|_| !is_done);
+            let Some((answered, data)) = wants else { return Ok(()) };
             let room = self.wait_for(None, |port| {
                 port.take_awaited(peer, awaited.as_deref_mut());
                 let gone = !port.is_alive(peer);
@@ -196,9 +202,26 @@ impl Port {
                 };
                 (gone || has_room()).then_some(!gone)
             });
-            if room != Some(true) {
-                return;
+            match room {
+                Some(true) => {}
+                Some(false) => return Ok(()),
+                None => {
+                    if let Some(awaited) = awaited {
+                        self.forsake(peer, awaited);
+                    }
+                    if let Ok((outgoing, _)) = self.way(peer, Source::None) {
+                        outgoing.cut(commands);
+                    }
+                    return Err(Fault::Interrupted);
+                }
             }
+        }
+    }
+
+    /// The program has interrupted the call that waits for an operation.
+    fn forsake(&mut self, peer: PeerId, awaited: &Awaited<'_>) {
+        if let Ok((outgoing, _)) = self.way(peer, Source::None) {
+            outgoing.forsake(&awaited.operation);
         }
     }
 
@@ -212,7 +235,10 @@ impl Port {
             let ended = port.connection(peer).map_or(Some(Fault::PeerDead), |c| c.ended);
             awaited.operation.outcome().or_else(|| ended.map(|why| (Status::Fault(why), 0)))
         });
-        outcome.unwrap_or((Status::Fault(Fault::PeerDead), 0))
+        outcome.unwrap_or_else(|| {
+            self.forsake(peer, &awaited);
+            (Status::Fault(Fault::Interrupted), 0)
+        })
     }
 
     /// Takes in answers for a call that waits. If the peer has gone meanwhile, takes in all its

@@ -138,6 +138,9 @@ impl Port {
                 Err(PostError::Fault(fault)) => return Err(fault),
                 Err(PostError::Busy(_)) => self.pause(&mut rounds),
             }
+            if self.is_interrupted() {
+                return Err(Fault::Interrupted);
+            }
         }
     }
 

@@ -59,7 +59,7 @@ use crate::depot::instruction_cache::InstructionCache;
 use crate::error::{DisconnectReason, Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::OwnPage;
-use crate::net::clock::Clock;
+use crate::net::clock::{Clock, Deadline};
 use crate::peer::loss::Loss;
 use crate::peer::packet::PacketKind;
 use crate::settings::choice::Mode;
@@ -115,6 +115,8 @@ pub struct Port {
     pub(crate) size: usize,
     pub(crate) barriers: u64,
     counters: Counters,
+    /// When the program is asked next whether it interrupts a call; None: at once.
+    next_question: Option<Deadline>,
     /// Deposit instructions that were parsed lately.
     pub(crate) instructions: InstructionCache,
     _not_sync: PhantomData<Cell<()>>,
@@ -161,6 +163,7 @@ impl Port {
             size: 1,
             barriers: 0,
             counters: Counters::default(),
+            next_question: None,
             instructions: InstructionCache::default(),
             _not_sync: PhantomData,
         })

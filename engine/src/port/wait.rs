@@ -301,7 +301,8 @@ impl Sleep {
 
 impl Port {
     /// Polls `attempt` until it returns something or the deadline has passed; sleeps in a long
-    /// wait. Makes progress for peers all the time.
+    /// wait. Makes progress for peers all the time. Ends early once the program interrupts it: a
+    /// wait without a deadline returns nothing then.
     // spec: WAIT-1
     pub(crate) fn wait_for<T>(
         &mut self,
@@ -310,7 +311,7 @@ impl Port {
     ) -> Option<T> {
         let _waiting = self.clock.wait(deadline);
         let found = self.wait_awake(deadline, &mut attempt);
-        found.or_else(|| self.wait_asleep(deadline, attempt))
+        found.or_else(|| self.wait_asking(deadline, attempt))
     }
 
     /// The first part of a wait: polls, then polls and yields, then gives up.

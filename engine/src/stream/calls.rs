@@ -29,6 +29,9 @@ pub enum StreamError {
     // spec: PIPE-6
     #[error("port {} refuses to change its forwarding directory: {:?}", .0.index(), .1)]
     Refused(PeerId, EntryAnswer),
+    /// The program has interrupted the call.
+    #[error("the program has interrupted the call")]
+    Interrupted,
     /// The item is longer than [`ITEM_MAX`] bytes.
     #[error("the item exceeds {ITEM_MAX} bytes, the limit of an item")]
     TooLong,
@@ -108,6 +111,7 @@ impl<S> Streams<'_, S> {
     ///
     /// # Errors
     /// [`StreamError::TooLong`]; [`StreamError::Failed`] if the stream has ended.
+    /// [`StreamError::Interrupted`] with nothing done.
     // spec: PIPE-9, PIPE-19
     pub fn push(
         &mut self,
@@ -116,7 +120,9 @@ impl<S> Streams<'_, S> {
         item: impl Into<Vec<u8>>,
     ) -> Result<(), StreamError> {
         let item = item.into();
-        self.0.wait_until(state, |messenger| messenger.has_room(stream).unwrap_or(true));
+        if !self.0.wait_until(state, |messenger| messenger.has_room(stream).unwrap_or(true)) {
+            return Err(StreamError::Interrupted);
+        }
         self.0.has_room(stream)?;
         self.0.put_in(state, stream, item)
     }
@@ -143,6 +149,7 @@ impl<S> Streams<'_, S> {
     ///
     /// # Errors
     /// [`StreamError::Failed`] if not all items have reached the last stage.
+    /// [`StreamError::Interrupted`]: then the stream is cancelled.
     // spec: PIPE-13
     pub fn close(&mut self, state: &mut S, stream: Stream) -> Result<(), StreamError> {
         let (streams, out) = self.0.stream_table_and_out();
@@ -151,7 +158,12 @@ impl<S> Streams<'_, S> {
             streams.advance(state, out);
         }
         let number = stream.number;
-        self.0.wait_until(state, |messenger| messenger.stream_table().overs.contains_key(&number));
+        let is_over =
+            |messenger: &mut Messenger<S>| messenger.stream_table().overs.contains_key(&number);
+        if !self.0.wait_until(state, is_over) {
+            self.cancel(state, stream);
+            return Err(StreamError::Interrupted);
+        }
         let ended = self.0.stream_table().overs.remove(&number).unwrap_or(Ok(()));
         self.0.forget_laid(stream.laid, ended.is_ok());
         ended.map_err(StreamError::Failed)

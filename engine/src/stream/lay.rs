@@ -79,6 +79,7 @@ impl<S> Streams<'_, S> {
     ///
     /// # Errors
     /// [`StreamError::Refused`]; [`StreamError::Failed`] if the port has died.
+    /// [`StreamError::Interrupted`]: the entry may still be set.
     // spec: PIPE-6, PIPE-7
     pub fn set_entry(
         &mut self,
@@ -193,9 +194,13 @@ impl<S> Messenger<S> {
         }
         let request = self.stream_table().request(at, Asked::Waits);
         self.out.owe_bytes(at, STREAM, &message(request).encode());
-        self.wait_until(state, |messenger| {
+        let is_answered = self.wait_until(state, |messenger| {
             !messenger.stream_table().waits_for(request) || messenger.out.port.is_silent(at)
         });
+        if !is_answered {
+            self.stream_table().requests.insert(request, (at, Asked::Forgotten));
+            return Err(StreamError::Interrupted);
+        }
         let asked = self.stream_table().requests.remove(&request);
         debug_assert!(asked.is_some(), "a request stays until its call takes it");
         match asked {

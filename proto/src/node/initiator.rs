@@ -70,6 +70,8 @@ enum Sink<M, R> {
     Memory { memory: M, shape: Shape },
     /// The answer to a deposit message has `len` bytes.
     Reply { reply: R, len: usize },
+    /// The call that wanted the data has ended: it is dropped.
+    Dropped { shape: Shape },
     /// The reply was carried out; what is to be raised for it.
     Replied(Option<Notification>),
 }
@@ -249,6 +251,28 @@ impl<M, R> Initiator<M, R> {
         self.check();
         requests.push(message, (0, data));
         (place, ticket)
+    }
+
+    /// Ends the newest operation earlier, whose call waits for room no longer: these commands are
+    /// never pushed. It raises no notification here or there.
+    pub fn cut(&mut self, commands: Commands) {
+        self.check();
+        let left = commands.pieces.count() as u64;
+        if left > 0 && commands.command.notifies_target() {
+            debug_assert!(self.noted > 0, "what has begun was counted");
+            // Its last command, which would have raised it, is among them.
+            self.noted -= 1;
+        }
+        self.pending.cut(left, Classes::empty());
+        self.check();
+    }
+
+    /// A call waits no longer for this operation, which is the newest one: data that comes for it
+    /// is dropped, and it raises no notification here.
+    pub fn forsake(&mut self, awaited: &Awaited) {
+        let (place, shape) = awaited.wanted();
+        self.pending.cut(0, Classes::RESPONDER);
+        self.put_sink(place, Sink::Dropped { shape });
     }
 
     fn put_sink(&mut self, place: usize, sink: Sink<M, R>) {

@@ -77,6 +77,11 @@ impl Awaited {
         Self { place, ticket, shape, outcome: None }
     }
 
+    /// Its place, and the shape of its data.
+    pub(super) const fn wanted(&self) -> (usize, Shape) {
+        (self.place, self.shape)
+    }
+
     /// An operation has ended, this one or another.
     pub fn hear(&mut self, ended: &Ended) {
         if ended.ticket == self.ticket {
@@ -130,9 +135,14 @@ impl<M, R> Initiator<M, R> {
             Operation::Deposit => {
                 self.pending.on_fetched(place, Fetched { value, success });
                 if len > 0 {
-                    let shape = awaited.map(|awaited| awaited.shape).ok_or(Malformed)?;
-                    check_place(&shape, 0, len)?;
-                    landing.to_call(0, len);
+                    match (awaited, self.sinks.get(place)) {
+                        (Some(awaited), _) => {
+                            check_place(&awaited.shape, 0, len)?;
+                            landing.to_call(0, len);
+                        }
+                        (None, Some(Some(Sink::Dropped { shape }))) => check_place(shape, 0, len)?,
+                        _ => return Err(Malformed),
+                    }
                 }
             }
             Operation::FetchAtomic => self.pending.on_fetched(place, Fetched { value, success }),
@@ -145,6 +155,7 @@ impl<M, R> Initiator<M, R> {
                     check_place(shape, value, len)?;
                     landing.to_memory(memory, value, len);
                 }
+                (None, Some(Some(Sink::Dropped { shape }))) => check_place(shape, value, len)?,
                 _ => return Err(Malformed),
             },
             _ => return Err(Malformed),

@@ -5,7 +5,7 @@ Error is the base of all. Where Python has a class for the kind of the error, it
 
 from __future__ import annotations
 
-from ._names import Busy, Fault
+from ._names import Busy, EntryAnswer, FailureReason, Fault
 
 
 class Error(Exception):
@@ -86,7 +86,12 @@ class InvalidError(SetupError, ValueError):
 
 
 class RefusedError(SetupError, ConnectionError):
-    """The peer has refused the connection."""
+    """The peer has refused the connection, or refuses as the member of a group."""
+
+    def __init__(self, message: str = "", peer: int | None = None) -> None:
+        """Keep the number of the member."""
+        super().__init__(message)
+        self.peer = peer
 
 
 class RejectedError(SetupError, ConnectionError):
@@ -124,6 +129,55 @@ class GivenUpError(Error):
     def __init__(self, message: str = "", peer: int = 0) -> None:
         """Keep the number of the member."""
         super().__init__(message)
+        self.peer = peer
+
+
+class NoMemberError(Error):
+    """The port is no member of the group, or is leaving it."""
+
+
+class UnreachableError(Error, ConnectionError):
+    """A member is not connected with this port, or the door has died or is no peer."""
+
+    def __init__(self, message: str = "", peer: int = 0) -> None:
+        """Keep the number of the door."""
+        super().__init__(message)
+        self.peer = peer
+
+
+class UnknownOutcomeError(Error, ConnectionError):
+    """The door has gone: the message may have been delivered, or not."""
+
+    def __init__(self, message: str = "", peer: int = 0) -> None:
+        """Keep the number of the door."""
+        super().__init__(message)
+        self.peer = peer
+
+
+class StreamFailedError(Error):
+    """The stream has failed."""
+
+    def __init__(
+        self,
+        message: str = "",
+        reason: FailureReason = FailureReason.STAGE_FAILED,
+        peer: int = 0,
+    ) -> None:
+        """Keep the reason, and the port where it has failed: after a death, the one that died."""
+        super().__init__(message)
+        self.reason = reason
+        self.peer = peer
+
+
+class EntryRefusedError(Error):
+    """A port refuses to change its directory of entries."""
+
+    def __init__(
+        self, message: str = "", reason: EntryAnswer = EntryAnswer.DENIED, peer: int = 0
+    ) -> None:
+        """Keep the reason, and the port."""
+        super().__init__(message)
+        self.reason = reason
         self.peer = peer
 
 
@@ -170,3 +224,13 @@ def fault(message: str, code: int) -> FaultError:
     """Make the exception of a fault."""
     why = Fault(code)
     return _FAULTS.get(why, FaultError)(message, why)
+
+
+def stream_failed(message: str, reason: int, peer: int) -> StreamFailedError:
+    """Make the exception of a stream's failure."""
+    return StreamFailedError(message, FailureReason(reason), peer)
+
+
+def entry_refused(message: str, reason: int, peer: int) -> EntryRefusedError:
+    """Make the exception of a refused entry."""
+    return EntryRefusedError(message, EntryAnswer(reason), peer)

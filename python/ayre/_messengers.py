@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _ayre
+from ._ayre import Channel
 from ._errors import InvalidError, TimedOutError
 from ._groups import Group
 from .aio import until
@@ -66,6 +67,33 @@ class Messenger(_ayre.Messenger):
             return Handler(name, self.register(name, function, count), count, function)
 
         return register
+
+    def stage(self, name: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        """Register a function as a stage of streams: a decorator.
+
+        `name` has 1 to 64 bytes. The function gets the flow, by which it emits items, and an item
+        as bytes; at the end of a stream it gets None:
+
+            @messenger.stage("double")
+            def double(flow, item):
+                if item is not None:
+                    flow.emit(2 * item)
+        """
+
+        def register(function: Callable[..., object]) -> Callable[..., object]:
+            self.register_stage(name, function)
+            return function
+
+        return register
+
+    def channel(
+        self, number: int, *, priority: int = 0, weight: int = 1, room: int = 1 << 20
+    ) -> Channel:
+        """Open a channel, by which calls have an order and a priority of their own.
+
+        Both ends open it under this number, from 1 to 255. The options are those of `Channel`.
+        """
+        return Channel(self, number, priority, weight, room)
 
     def group(self, name: str = "all", members: Sequence[int] | None = None) -> Group:
         """Make a group of these members, this port among them.

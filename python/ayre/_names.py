@@ -78,6 +78,8 @@ class Busy(enum.IntEnum):
     DEPOT_LOCKED = 6
     OVERFLOW_FULL = 7
     CHANNEL_FULL = 8
+    STREAM_FULL = 9
+    GROUP_FULL = 10
 
 
 class Fault(enum.IntEnum):
@@ -98,3 +100,38 @@ class Fault(enum.IntEnum):
     EXCEPTION = 13
     REFUSED = 14
     NO_MEMORY = 16
+    INTERRUPTED = 17
+
+
+class FailureReason(enum.IntEnum):
+    """The reason why a stream has failed."""
+
+    STAGE_FAILED = 2
+    """A stage has raised an exception, or panicked."""
+    UNKNOWN_STAGE = 3
+    """There is no stage of this name."""
+    NOWHERE = 4
+    """No entry says where an item goes, or where the stream goes on."""
+    TAKEN = 5
+    """The next stream is fed already."""
+    FULL = 6
+    """There is no room for a stream."""
+    UNREACHABLE = 7
+    """The next port is not connected."""
+    PEER_DIED = 8
+    """A port has died."""
+    CANCELLED = 9
+    """Its source has given it up."""
+
+
+class EntryAnswer(enum.IntEnum):
+    """The reason why a port refuses to change its directory."""
+
+    DENIED = 1
+    """Only the port itself, or the one that has set the entry, may do this."""
+    FULL = 2
+    """There is no room for an entry."""
+    TAKEN = 3
+    """The destination is fed already, or the entry is in use."""
+    UNKNOWN = 4
+    """There is no such entry."""

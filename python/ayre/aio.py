@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from ._ayre import Message, Notification, Port, Queue, Record
+from ._ayre import Endpoint, Message, Notification, Port, Posted, Queue, Received, Record
 from ._errors import ClosedError, InUseError, TimedOutError
 
 _T = TypeVar("_T")
@@ -29,7 +29,7 @@ _LATER = 0.001
 class _Watcher:
     """The tasks that sleep at one port, and the loop that wakes them."""
 
-    def __init__(self, port: Port, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, port: Port | Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         """Begin without tasks."""
         self.port = port
         self.loop = loop
@@ -135,7 +135,7 @@ class _Watcher:
         self._wake(only_looking=False)
 
 
-def _watcher(port: Port) -> _Watcher:
+def _watcher(port: Port | Endpoint) -> _Watcher:
     loop = asyncio.get_running_loop()
     watcher: _Watcher | None = port._watcher
     if watcher is None or watcher.loop.is_closed():
@@ -147,7 +147,10 @@ def _watcher(port: Port) -> _Watcher:
 
 
 async def until(
-    port: Port, poll: Callable[[], _T | None], look: Callable[[], _T | None], looks: bool = False
+    port: Port | Endpoint,
+    poll: Callable[[], _T | None],
+    look: Callable[[], _T | None],
+    looks: bool = False,
 ) -> _T:
     """Wait until `poll` returns something.
 
@@ -194,6 +197,16 @@ async def dequeue(port: Port, queue: Queue) -> Record:
     """Wait for the next record of a queue: `Port.dequeue_async`."""
     look = _unless_late(lambda timeout: port.dequeue_wait(queue, timeout))
     return await until(port, lambda: port.dequeue(queue), look, looks=True)
+
+
+async def finish(posted: Posted) -> Received | None:
+    """Wait until a request of an endpoint has finished: `await posted`."""
+
+    def look() -> bool | None:
+        return posted.test() or None
+
+    await until(posted.endpoint, look, look, looks=True)
+    return posted.wait()
 
 
 async def next_message(port: Port, timeout: float | None) -> Message:

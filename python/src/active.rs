@@ -1,20 +1,17 @@
 //! Active messages: handlers in Python, and calls of them.
 use crate::buffer::Room;
+use crate::call::{Call, Head, SHORT, Target, counted, with_id};
 use crate::error::{Failure, Outcome};
-use crate::port::{PAUSES, Port, Signals};
-use crate::value::{Peer, Word, timeout};
-use ayre::active::{ARGUMENTS_MAX, DropCause, Handler, MessengerOptions};
-use ayre::{Fault, PeerId, PostError};
+use crate::port::Port;
+use crate::signals::Signals;
+use crate::value::{Peer, timeout};
+use ayre::PostError;
+use ayre::active::{DropCause, MessengerOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// The most bytes of a message that has room or has none, arguments included.
-const SHORT: usize = 1024;
-/// The most bytes of a payload.
-const LONGEST: usize = 64 << 20;
 
 /// A port that calls handlers of its peers, and runs its own.
 ///
@@ -29,73 +26,6 @@ pub(crate) struct Messenger {
     /// The port.
     #[pyo3(get)]
     pub(crate) port: Py<Port>,
-}
-
-/// A handler as a caller names it: by its name, its id, or an object that has an `id`.
-#[derive(Clone, Copy, Debug)]
-struct Target(u32);
-
-impl<'py> FromPyObject<'_, 'py> for Target {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(name) = object.extract::<&str>() {
-            return Ok(Self(Handler::<0>::named(name).id()));
-        }
-        match object.extract::<u32>() {
-            Ok(id) => Ok(Self(id)),
-            Err(_) => Ok(Self(object.getattr("id")?.extract()?)),
-        }
-    }
-}
-
-/// A message: the handler, its arguments, and how many there are.
-#[derive(Clone, Copy, Debug)]
-struct Head {
-    handler: u32,
-    words: [u64; ARGUMENTS_MAX],
-    count: usize,
-}
-
-impl Head {
-    fn new(Target(handler): Target, arguments: &Bound<'_, PyTuple>) -> Outcome<Self> {
-        let (mut words, count) = ([0; ARGUMENTS_MAX], arguments.len());
-        if count > ARGUMENTS_MAX {
-            return Err(too_many());
-        }
-        for (word, argument) in words.iter_mut().zip(arguments) {
-            *word = argument.extract::<Word>()?.0;
-        }
-        Ok(Self { handler, words, count })
-    }
-
-    fn arguments<const N: usize>(&self) -> [u64; N] {
-        std::array::from_fn(|at| self.words[at])
-    }
-}
-
-fn too_many() -> Failure {
-    Failure::argument("a call has at most 8 arguments")
-}
-
-/// Makes a call for handlers of this number of arguments.
-macro_rules! counted {
-    ($count:expr, $many:ident => $call:expr) => {
-        counted!($count, $many => $call; 0 1 2 3 4 5 6 7 8)
-    };
-    ($count:expr, $many:ident => $call:expr; $($number:literal)+) => {
-        match $count {
-            $($number => {
-                const $many: usize = $number;
-                $call
-            })+
-            _ => Err(too_many()),
-        }
-    };
-}
-
-fn with_id<const N: usize>(id: u32) -> Outcome<Handler<N>> {
-    Handler::with_id(id).ok_or_else(|| Failure::argument("no handler has such an id"))
 }
 
 /// The function that the engine runs with a message.
@@ -123,94 +53,16 @@ fn run(
     payload: &[u8],
 ) -> Outcome<()> {
     let py = function.py();
-    let sends = Mutex::new(Some(Vec::new()));
-    let token = Bound::new(py, Call { source: call.source().0, sends })?;
-    let mut all = vec![token.clone().into_any()];
-    for argument in arguments {
-        let Ok(argument) = argument.into_pyobject(py);
-        all.push(argument.into_any());
-    }
-    all.push(PyBytes::new(py, payload).into_any());
-    let ran = function.call1(PyTuple::new(py, all)?);
-    let sends = token.get().end();
-    ran?;
-    sends.iter().flatten().try_for_each(|send| send.post(call))
-}
-
-/// The call that a handler runs for, by which it replies.
-///
-/// Messages are sent when the handler returns; one that raises sends none. A message that cannot be
-/// sent then raises as the handler itself does.
-#[pyclass(frozen, module = "ayre", name = "Call")]
-#[derive(Debug)]
-pub(crate) struct Call {
-    /// The peer that has called.
-    #[pyo3(get)]
-    source: u16,
-    sends: Mutex<Option<Vec<Posted>>>,
-}
-
-/// A message that a handler sends.
-#[derive(Debug)]
-struct Posted {
-    to: u16,
-    head: Head,
-    payload: Vec<u8>,
-}
-
-impl Posted {
-    fn post(&self, call: &mut ayre::active::Call<'_>) -> Outcome<()> {
-        counted!(self.head.count, N => {
-            let handler = with_id::<N>(self.head.handler)?;
-            Ok(call.send(PeerId(self.to), handler, self.head.arguments::<N>(), &self.payload)?)
-        })
-    }
-}
-
-impl Call {
-    /// Ends the call: the handler has returned.
-    fn end(&self) -> Option<Vec<Posted>> {
-        self.sends.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-#[pymethods]
-impl Call {
-    /// Calls a handler of the peer that has called. The rest is as for `send`.
-    #[pyo3(signature = (handler, *arguments, payload=None))]
-    fn reply(
-        &self,
-        handler: Target,
-        arguments: &Bound<'_, PyTuple>,
-        payload: Option<&Bound<'_, PyAny>>,
-    ) -> Outcome<()> {
-        self.send(Peer(PeerId(self.source)), handler, arguments, payload)
-    }
-
-    /// Calls a handler of any peer, when this handler returns. Does not block: a message without
-    /// room is kept and sent later, in order.
-    ///
-    /// Raises ClosedError after the handler has returned.
-    #[pyo3(signature = (peer, handler, *arguments, payload=None))]
-    fn send(
-        &self,
-        peer: Peer,
-        handler: Target,
-        arguments: &Bound<'_, PyTuple>,
-        payload: Option<&Bound<'_, PyAny>>,
-    ) -> Outcome<()> {
-        let head = Head::new(handler, arguments)?;
-        let mut room = Room::new();
-        let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
-        if bytes.len() > LONGEST {
-            return Err(Fault::TooLong.into());
+    Call::lend(py, call, |token| {
+        let mut all = vec![token.into_any()];
+        for argument in arguments {
+            let Ok(argument) = argument.into_pyobject(py);
+            all.push(argument.into_any());
         }
-        let mut sends = self.sends.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = || Failure::closed("the handler has returned: a call is valid until then");
-        let sends = sends.as_mut().ok_or_else(ended)?;
-        sends.push(Posted { to: peer.0.0, head, payload: bytes.to_vec() });
+        all.push(PyBytes::new(py, payload).into_any());
+        function.call1(PyTuple::new(py, all)?)?;
         Ok(())
-    }
+    })
 }
 
 /// A message whose handler was not run, or has failed, here or at a peer.
@@ -286,7 +138,7 @@ impl Messenger {
     /// or another buffer, of at most 64 MiB.
     ///
     /// Blocks until the message has room, and runs handlers meanwhile. Raises what one of them
-    /// raises; then a message of up to 1 KiB may not be sent. A handler that the peer does not have
+    /// raises, once the message is sent. A handler that the peer does not have
     /// is no error here: see `failures`.
     #[pyo3(signature = (peer, handler, *arguments, payload=None))]
     fn call(
@@ -301,10 +153,11 @@ impl Messenger {
         let mut room = Room::new();
         let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
         if 8 * head.count + bytes.len() <= SHORT {
-            return match port.with_messenger(|messenger| post(messenger, peer, &head, bytes))? {
-                Some(()) => Ok(()),
-                None => when_there_is_room(port, py, |it| post(it, peer, &head, bytes)),
-            };
+            if let Some(()) =
+                port.with_messenger(|messenger| post(messenger, peer, &head, bytes))?
+            {
+                return Ok(());
+            }
         }
         port.with_messenger(|messenger| {
             py.detach(|| {
@@ -424,34 +277,4 @@ fn post(
             posted => Ok(Some(posted?)),
         }
     })
-}
-
-/// Posts again and again, and runs handlers, until there was room. Looks for signals meanwhile.
-fn when_there_is_room(
-    port: &Port,
-    py: Python<'_>,
-    mut post: impl FnMut(&mut ayre::active::Messenger<()>) -> Outcome<Option<()>> + Send,
-) -> Outcome<()> {
-    let mut rounds = 0;
-    loop {
-        let posted = port.with_messenger(|messenger| {
-            py.detach(|| {
-                for _ in 0..PAUSES {
-                    if let Some(()) = post(messenger)? {
-                        return Ok(Some(()));
-                    }
-                    if messenger.poll(&mut ()) > 0 {
-                        // One of them may have raised an exception.
-                        return Ok(None);
-                    }
-                    messenger.port().pause(&mut rounds);
-                }
-                Ok::<_, Failure>(None)
-            })
-        })?;
-        if posted.is_some() {
-            return Ok(());
-        }
-        py.check_signals()?;
-    }
 }

@@ -1,5 +1,7 @@
 //! Exceptions: the classes are Python's, in `ayre/_errors.py`.
 use ayre::collective::GroupError;
+use ayre::multicast::MulticastError;
+use ayre::stream::{PushError, StreamError, StreamFailure};
 use ayre::{Busy, Fault, PostError, ReceiveError, SetupError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +14,10 @@ pub(crate) enum Failure {
     Receive(ReceiveError),
     Setup(SetupError),
     Group(GroupError),
+    Multicast(MulticastError),
+    Stream(StreamError),
+    /// A stream has no room.
+    StreamBusy,
     /// The object cannot be used, for this reason.
     Misuse(Misuse, Cow<'static, str>),
     /// Python itself has raised it.
@@ -44,6 +50,20 @@ impl Failure {
     fn exception(self, py: Python<'_>) -> PyResult<PyErr> {
         let (class, text, more) = match self {
             Self::Python(error) => return Ok(error),
+            Self::Stream(StreamError::Failed(failure)) => return stream_failed(py, failure),
+            Self::Stream(StreamError::Refused(peer, answer)) => {
+                let text = StreamError::Refused(peer, answer).to_string();
+                return two(py, "entry_refused", text, (answer as i32, peer.0.into()));
+            }
+            Self::Stream(StreamError::TooLong) | Self::Multicast(MulticastError::TooLong) => {
+                fault(Fault::TooLong)
+            }
+            Self::Stream(error @ StreamError::Interrupted) => ("Error", error.to_string(), None),
+            Self::StreamBusy => ("busy", PushError::Busy.to_string(), Some(STREAM_BUSY)),
+            Self::Multicast(error) => {
+                let (class, more) = multicast(error);
+                (class, error.to_string(), more)
+            }
             Self::Post(PostError::Busy(why)) => ("busy", why.to_string(), Some(why as i32)),
             Self::Post(PostError::Fault(why)) => fault(why),
             Self::Receive(error) => {
@@ -78,6 +98,38 @@ fn errors(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 /// The exception of a fault, for programs that look at one instead of catching it.
 pub(crate) fn of_fault(py: Python<'_>, why: Fault) -> PyErr {
     Failure::from(why).exception(py).unwrap_or_else(|error| error)
+}
+
+/// The exception of a stream's failure, for programs that look at one instead of catching it.
+pub(crate) fn of_stream(py: Python<'_>, failure: StreamFailure) -> PyErr {
+    stream_failed(py, failure).unwrap_or_else(|error| error)
+}
+
+fn stream_failed(py: Python<'_>, failure: StreamFailure) -> PyResult<PyErr> {
+    let text = StreamError::Failed(failure).to_string();
+    two(py, "stream_failed", text, (failure.why as i32, failure.at.0.into()))
+}
+
+/// The exception that a function makes of a text and two numbers.
+fn two(py: Python<'_>, class: &str, text: String, more: (i32, i32)) -> PyResult<PyErr> {
+    Ok(PyErr::from_value(errors(py)?.getattr(class)?.call1((text, more.0, more.1))?))
+}
+
+/// The numbers in `ayre.Busy` of the reasons that the engine has elsewhere.
+const STREAM_BUSY: i32 = 9;
+const MULTICAST_BUSY: i32 = 10;
+const _: () = assert!((Busy::ChannelFull as i32) < STREAM_BUSY, "each reason has its number");
+
+fn multicast(error: MulticastError) -> (&'static str, Option<i32>) {
+    match error {
+        MulticastError::Busy => ("busy", Some(MULTICAST_BUSY)),
+        MulticastError::NoMember => ("NoMemberError", None),
+        MulticastError::Refused(peer) => ("RefusedError", Some(peer.0.into())),
+        MulticastError::Unreachable(peer) => ("UnreachableError", Some(peer.0.into())),
+        MulticastError::Unknown(peer) => ("UnknownOutcomeError", Some(peer.0.into())),
+        MulticastError::Invalid(_) => ("InvalidError", None),
+        _ => ("Error", None),
+    }
 }
 
 fn fault(why: Fault) -> (&'static str, String, Option<i32>) {
@@ -121,6 +173,7 @@ fn group(error: &GroupError) -> &'static str {
         GroupError::PeerDied(_) => "PeerDiedError",
         GroupError::Mismatch { .. } => "MismatchError",
         GroupError::GivenUp(_) => "GivenUpError",
+        GroupError::Interrupted => "Error",
         GroupError::Invalid(_) => "InvalidError",
     }
 }
@@ -130,7 +183,7 @@ fn member(error: &GroupError) -> Option<i32> {
         GroupError::PeerDied(peer)
         | GroupError::Mismatch { peer, .. }
         | GroupError::GivenUp(peer) => Some(peer.0.into()),
-        GroupError::Invalid(_) => None,
+        GroupError::Interrupted | GroupError::Invalid(_) => None,
     }
 }
 
@@ -175,6 +228,27 @@ impl From<ReceiveError> for Failure {
 impl From<GroupError> for Failure {
     fn from(error: GroupError) -> Self {
         Self::Group(error)
+    }
+}
+
+impl From<MulticastError> for Failure {
+    fn from(error: MulticastError) -> Self {
+        Self::Multicast(error)
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        Self::Stream(error)
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Busy => Self::StreamBusy,
+            PushError::Ended(error) => error.into(),
+        }
     }
 }
 

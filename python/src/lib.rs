@@ -16,16 +16,22 @@
 mod active;
 mod awaiting;
 mod buffer;
+mod call;
+mod channel;
 mod collective;
 mod deposit;
+mod endpoint;
 mod error;
 mod export;
 mod interface;
 mod memory;
 mod message;
+mod multicast;
 mod operation;
 mod port;
 mod queue;
+mod signals;
+mod stream;
 mod together;
 mod value;
 
@@ -35,7 +41,11 @@ mod value;
 #[pyo3::pymodule(gil_used = false)]
 mod _ayre {
     #[pymodule_export]
-    use crate::active::{Call, DroppedCall, Messenger};
+    use crate::active::{DroppedCall, Messenger};
+    #[pymodule_export]
+    use crate::call::Call;
+    #[pymodule_export]
+    use crate::channel::Channel;
     #[pymodule_export]
     use crate::collective::{Group, Pending};
     #[pymodule_export]
@@ -44,13 +54,19 @@ mod _ayre {
         assemble,
     };
     #[pymodule_export]
+    use crate::endpoint::{Endpoint, Posted, Received, Remote};
+    #[pymodule_export]
     use crate::memory::{Grant, LocalSlice, Region, RemoteRegion};
     #[pymodule_export]
     use crate::message::{Message, Messages, Notifications};
     #[pymodule_export]
+    use crate::multicast::{Membership, View};
+    #[pymodule_export]
     use crate::port::{Counters, Port, is_launched};
     #[pymodule_export]
     use crate::queue::{Queue, Record, RemoteQueue};
+    #[pymodule_export]
+    use crate::stream::{DirectoryEntry, Run, Stream};
     #[pymodule_export]
     use crate::together::{Batch, Lock};
     #[pymodule_export]

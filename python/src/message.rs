@@ -72,7 +72,7 @@ impl Port {
         };
         match self.with_plain(send)? {
             Some(()) => Ok(()),
-            None => self.retry(data.py(), send),
+            None => self.wait(data.py(), |port| port.send_wait(peer.0, tag, bytes)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Ports: one thread at a time; the interpreter's lock is released while they wait.
 use crate::error::{Failure, Misuse, Outcome};
 use crate::interface::Interface;
+use crate::signals::Signals;
 use crate::value::{Peer, duration, named};
 use ayre::active::{Messenger, MessengerOptions};
 use ayre::guest::fork;
@@ -9,13 +10,10 @@ use pyo3::prelude::*;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
 
-/// A call that waits looks for signals after this time at the latest.
-const SLICE: Duration = Duration::from_millis(50);
 /// A call that copies more bytes than this releases the interpreter's lock.
 pub(crate) const LONG: usize = 4096;
-/// Pauses between two looks for signals: as long as a slice at most.
+/// Pauses between two looks for signals: 50 ms at most.
 pub(crate) const PAUSES: u32 = 200;
 
 /// One process's interface to its peers.
@@ -38,45 +36,6 @@ pub(crate) struct Port {
     generation: u64,
     /// The object of `ayre.aio` that watches its descriptor, while tasks wait.
     watcher: Mutex<Option<Py<PyAny>>>,
-}
-
-/// The exception that a signal or a handler has raised while a call ran.
-#[derive(Debug, Default)]
-pub(crate) struct Signals(Mutex<Option<PyErr>>);
-
-impl Signals {
-    /// Whether a signal has raised an exception. Runs the handlers of Python if this is the main
-    /// thread.
-    fn look(&self) -> bool {
-        let has_raised = || self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let looked = Python::try_attach(|py| py.check_signals());
-        match looked {
-            Some(Ok(())) => has_raised(),
-            Some(Err(error)) => {
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                true
-            }
-            // The interpreter ends.
-            None => true,
-        }
-    }
-
-    /// Keeps the exception of a handler, which ends the call that ran it. A later one goes to
-    /// `sys.unraisablehook`.
-    pub(crate) fn keep(&self, py: Python<'_>, error: PyErr, handler: &Bound<'_, PyAny>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_none() {
-            *kept = Some(error);
-            return;
-        }
-        drop(kept);
-        error.write_unraisable(py, Some(handler));
-    }
-
-    fn take(&self) -> Outcome<()> {
-        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        raised.map_or(Ok(()), |error| Err(error.into()))
-    }
 }
 
 impl Port {
@@ -192,27 +151,8 @@ impl Port {
         })
     }
 
-    /// Makes a call again and again, which waits for a slice of time at most, until it returns
-    /// something. Looks for signals meanwhile.
-    pub(crate) fn repeat<T: Send, E: Send>(
-        &self,
-        py: Python<'_>,
-        mut call: impl FnMut(&mut ayre::Port, Duration) -> Result<Option<T>, E> + Send,
-    ) -> Outcome<T>
-    where
-        Failure: From<E>,
-    {
-        self.with::<_, Failure>(|port| {
-            loop {
-                if let Some(done) = py.detach(|| call(port, SLICE))? {
-                    return Ok(done);
-                }
-                py.check_signals()?;
-            }
-        })
-    }
-
-    /// Makes a call again and again until it returns something, and pauses between.
+    /// Makes a call again and again until it returns something, and pauses between. Looks for
+    /// signals meanwhile.
     pub(crate) fn retry<T: Send, E: Send>(
         &self,
         py: Python<'_>,
@@ -222,14 +162,22 @@ impl Port {
         Failure: From<E>,
     {
         let mut rounds = 0;
-        self.repeat(py, move |port, _| {
+        let mut some_rounds = |port: &mut ayre::Port| {
             for _ in 0..PAUSES {
                 if let Some(done) = call(port)? {
                     return Ok(Some(done));
                 }
                 port.pause(&mut rounds);
             }
-            Ok(None)
+            Ok::<_, E>(None)
+        };
+        self.with::<_, Failure>(|port| {
+            loop {
+                if let Some(done) = py.detach(|| some_rounds(port))? {
+                    return Ok(done);
+                }
+                py.check_signals()?;
+            }
         })
     }
 
@@ -376,15 +324,18 @@ impl Port {
 
     /// Leaves all peers once what was posted to them has completed, and closes the port. Blocks.
     ///
-    /// Raises the first fault of a pending operation.
+    /// Raises the first fault of a pending operation. After an exception that a signal has raised,
+    /// the port is still open.
     fn leave(&self, py: Python<'_>) -> Outcome<()> {
         let peers: Vec<_> = self.with(|port| {
             Ok::<_, Failure>(port.peers().filter(|peer| port.is_alive(*peer)).collect())
         })?;
         let mut outcome = Ok(());
         for peer in peers {
-            let flushed = self.repeat(py, |port, slice| flush(port, peer, slice));
-            outcome = outcome.and(flushed);
+            match self.wait(py, |port| port.flush(peer)) {
+                Err(interrupted @ Failure::Python(_)) => return Err(interrupted),
+                flushed => outcome = outcome.and(flushed),
+            }
         }
         self.unwatch(py)?;
         let port = self.take()?;
@@ -408,7 +359,12 @@ impl Port {
             Err(Failure::Misuse(Misuse::Closed | Misuse::Inherited, _)) => true,
             other => other.map(|()| false)?,
         };
-        if kind.is_none() && !is_closed { self.leave(py) } else { self.close(py) }
+        if !kind.is_none() || is_closed {
+            return self.close(py);
+        }
+        let left = self.leave(py);
+        self.close(py)?;
+        left
     }
 
     /// Whether the port was closed, or has left.
@@ -514,16 +470,14 @@ impl Port {
     ///
     /// After an exception that a signal has raised, the next call goes on with the same barrier.
     fn barrier(&self, py: Python<'_>) -> Outcome<()> {
-        self.repeat(py, |port, slice| {
-            Ok::<_, Fault>(port.barrier_within(Some(slice))?.then_some(()))
-        })
+        self.wait(py, ayre::Port::barrier)
     }
 
     /// Waits until all operations on a peer have completed there. Blocks.
     ///
     /// Raises the first fault since the last flush.
     fn flush(&self, py: Python<'_>, peer: Peer) -> Outcome<()> {
-        self.repeat(py, |port, slice| flush(port, peer.0, slice))
+        self.wait(py, |port| port.flush(peer.0))
     }
 
     /// Whether all operations on a peer have completed there. Does not block.
@@ -543,15 +497,6 @@ impl Port {
             Err(_) => "<ayre.Port, closed>".into(),
         }
     }
-}
-
-/// Waits for a slice of time until all operations on a peer have completed.
-pub(crate) fn flush(
-    port: &mut ayre::Port,
-    peer: ayre::PeerId,
-    slice: Duration,
-) -> Result<Option<()>, Fault> {
-    Ok(port.flush_within(peer, Some(slice))?.then_some(()))
 }
 
 /// How often calls of a port were refused, and operations have ended with faults.

@@ -2,7 +2,7 @@
 use crate::buffer::Room;
 use crate::error::{Failure, Misuse, Outcome};
 use crate::memory::{LocalSlice, RemoteRegion};
-use crate::port::{Port, flush};
+use crate::port::Port;
 use crate::value::{Atomic, Options, Peer, Word, fetched};
 use ayre::PostError;
 use ayre::memory::{EpochStep, LockMode, try_epoch_step};
@@ -168,12 +168,10 @@ impl Lock {
         if self.held()?.is_some() {
             return Err(ayre::Fault::Malformed.into());
         }
-        let attempt =
-            |port: &mut ayre::Port| match self.step(port, |lock, port| lock.try_lock(port, mode)) {
-                Ok(false) | Err(Failure::Post(PostError::Busy(_))) => Ok(None),
-                taken => taken.map(|_| Some(())),
-            };
-        self.port.get().retry(py, attempt)
+        let take = |lock: &mut ayre::memory::Lock<'_>, port: &mut ayre::Port| {
+            lock.lock(port, mode).map_err(PostError::from)
+        };
+        self.port.get().wait(py, |port| self.step(port, take))
     }
 }
 
@@ -217,11 +215,7 @@ impl Lock {
 
     /// Releases the lock, after everything that was posted to the word's owner has completed there.
     fn unlock(&self, py: Python<'_>) -> Outcome<()> {
-        let (port, owner) = (self.port.get(), self.word.get().0.peer());
-        if self.held()?.is_some() {
-            port.repeat(py, |port, slice| flush(port, owner, slice))?;
-        }
-        port.wait(py, |port| self.step(port, |lock, port| lock.unlock(port)))
+        self.port.get().wait(py, |port| self.step(port, |lock, port| lock.unlock(port)))
     }
 
     fn __enter__(slf: &Bound<'_, Self>) -> Outcome<Py<Self>> {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,12 @@ def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
 def path(tmp_path: Path) -> str:
     """Give a path for a listener, short enough for a socket."""
     return os.path.relpath(tmp_path / "port")
+
+
+def for_ever(call: Callable[[], object]) -> None:
+    """Make a call again and again until it raises."""
+    while True:
+        call()
 
 
 def connect(near: ayre.Port, far: ayre.Port, path: str) -> None:

@@ -67,6 +67,117 @@ def test_an_interrupt_ends_a_wait(wait: str, path: str) -> None:
     assert (said, process.returncode) == ("interrupted\n", 0)
 
 
+# Waits for a peer that never answers.
+UNANSWERED = {
+    "flush": "port.notify(1); port.flush(1)",
+    "get": "port.get(remote, 0, bytearray(64))",
+    "get in pieces": "port.get(remote, 0, bytearray(1 << 20))",
+    "get of rows": "port.get(remote, 0, np.zeros((64, 128))[:, :64])",
+    "put in pieces": "port.put(remote, 0, bytes(1 << 20))",
+    "fetch_add": "port.fetch_add(remote, 0, 1)",
+    "fetch": "port.fetch(remote, 0, ayre.Atomic(ayre.AtomicOp.SWAP, 1))",
+    "lock": "[ayre.Lock(port, remote).lock() for _ in range(2)]",
+    "leave": "port.notify(1); port.leave()",
+    "Messenger.wait": "messenger().wait()",
+    "sync": "messenger().sync()",
+    "call": "[messenger().call(1, 'no', payload=bytes(1000)) for _ in range(10**6)]",
+    "long call": "messenger().call(1, 'no', payload=bytes(64 << 20))",
+    "second long call": "[messenger().call(1, 'no', payload=bytes(2000)) for _ in range(10**6)]",
+    "Messenger.flush": "flush_replies()",
+    "Group.barrier": "messenger().group().barrier()",
+    "short allreduce": "messenger().group().allreduce(np.ones(4))",
+    "long allreduce": "messenger().group().allreduce(np.ones(1 << 20))",
+    "gather": "messenger().group().gather(np.ones(1 << 20), root=1)",
+    "Channel.call": "[channel().call(1, 'no', payload=bytes(999)) for _ in range(10**6)]",
+    "stream": "messenger().stream((1, 'no'))",
+    "set_entry": "messenger().set_entry(1, (0, 1), ayre.Entry(1, 1, 'no'))",
+    "join": "messenger().join('group', 1)",
+    "send_through": "messenger().send_through('group', 1, 'no')",
+    "Endpoint.recv": "ayre.Endpoint(local=True).recv(8)",
+    "Endpoint.send": "endpoint_send()",
+    "Request.wait": "messenger().group().start('allreduce', np.ones(1 << 16)).wait()",
+}
+
+ALONE = """
+import sys, threading
+import ayre
+import numpy as np
+
+ports = [
+    ayre.Port(mode=sys.argv[2], number=number, spin="shared", setup_timeout=600, linger=0)
+    for number in range(2)
+]
+ports[1].listen(sys.argv[1])
+waiter = threading.Thread(target=ports[1].accept)
+waiter.start()
+ports[0].connect(sys.argv[1])
+waiter.join()
+port = ports[0]
+region = ports[1].alloc(1 << 20)
+ports[1].share(0, region)
+remote = port.accept_region(1)
+
+def messenger():
+    return ayre.Messenger(port)
+
+def flush_replies():
+    it, own = messenger(), port.connect_loopback()
+    @it.handler("flood")
+    def flood(call, payload):
+        for _ in range(999):
+            call.send(1, "no", payload=bytes(1000))
+    it.call(own, "flood")
+    it.poll()
+    it.flush()
+
+def channel():
+    return messenger().channel(5)
+
+def endpoint_send():
+    near, far = ayre.Endpoint(local=True), ayre.Endpoint(local=True)
+    near.send(near.remote(far.address), bytes(1 << 24))
+
+try:
+    print("ready", flush=True)
+    {wait}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    if not port.is_closed and {goes_on}:
+        # The port is as good as before: what was left comes, and what follows it.
+        served = threading.Event()
+        def progress():
+            while not served.is_set():
+                ports[1].progress()
+        serve = threading.Thread(target=progress)
+        serve.start()
+        data = bytearray(6)
+        port.flush(1)
+        port.put(remote, 8, b"behind")
+        port.get(remote, 8, data)
+        port.flush(1)
+        served.set()
+        serve.join()
+        print(bytes(data).decode(), flush=True)
+    for one in ports:
+        one.close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["direct", "mediated"])
+@pytest.mark.parametrize("wait", UNANSWERED)
+def test_an_interrupt_ends_a_wait_for_a_peer(wait: str, mode: str, path: str) -> None:
+    is_done_here = wait in ("flush", "leave") or wait.startswith(("get", "put", "fetch"))
+    if mode == "direct" and is_done_here and wait != "gather":
+        pytest.skip("it waits for nobody")
+    goes_on = mode == "mediated" and is_done_here and wait != "leave"
+    process = start(ALONE.format(wait=UNANSWERED[wait], goes_on=goes_on), path, mode)
+    until_it_waits(process.pid)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    expected = "interrupted\nbehind\n" if goes_on else "interrupted\n"
+    assert (said, process.returncode) == (expected, 0)
+
+
 def until_it_waits(pid: int) -> None:
     """Wait until the main thread of a process sleeps, or has polled for a tenth of a second."""
     first = None
@@ -74,7 +185,7 @@ def until_it_waits(pid: int) -> None:
         words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         used = int(words[11]) + int(words[12])
         first = used if first is None else first
-        if words[0] == "S" or used > first + 10:
+        if words[0] in "SZ" or used > first + 10:
             return
         os.sched_yield()
 

@@ -4,7 +4,8 @@
     import pandas
 
     found = ayre.sim.run(nodes=8, load=[0.1, 0.3, 0.5])
-    pandas.DataFrame(found).plot(x="load", y="p99_ns")
+    found.plot("load", "p50_ns", "p99_ns")  # with matplotlib
+    pandas.DataFrame(found)
 
 The tool has to be on the path.
 """
@@ -16,12 +17,55 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, Union
 
 from ._errors import InvalidError
 
 Value = Union[str, int, float]
-Columns = dict[str, list[Union[str, float, None]]]
+
+
+class Columns(dict[str, list[Union[str, float, None]]]):
+    """The columns of a result by their names: a dict, of which pandas and polars make a frame."""
+
+    def plot(self, x: str, *y: str, by: str | None = None, axes: Any = None) -> Any:
+        """Draw curves over the column `x`: one for each column of `y`.
+
+        With `by` each has a curve for each value of that column. Points without a value are left
+        out. Gives the axes of matplotlib, `axes` or new ones; only this method needs matplotlib.
+        Raises InvalidError for a column that is not there.
+        """
+        for name in (x, *y, *(() if by is None else (by,))):
+            if name not in self:
+                raise InvalidError(f"the result has no column {name!r}: {', '.join(self)}")
+        if not y:
+            raise InvalidError("name at least one column to draw over the other one")
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = pyplot.subplots()[1]
+        groups = [None] if by is None else list(dict.fromkeys(self[by]))
+        for name in y:
+            for group in groups:
+                label = name if by is None else f"{name}, {by} {group}"
+                axes.plot(*self._curve(x, name, by, group), marker="o", label=label)
+        axes.set_xlabel(x)
+        if len(y) == 1:
+            axes.set_ylabel(y[0])
+        if len(y) * len(groups) > 1:
+            axes.legend()
+        return axes
+
+    def _curve(
+        self, x: str, y: str, by: str | None, group: str | float | None
+    ) -> tuple[list[Any], list[Any]]:
+        rows = zip(self[x], self[y], self[x] if by is None else self[by])
+        points = [
+            (across, up)
+            for across, up, key in rows
+            if across is not None and up is not None and (by is None or key == group)
+        ]
+        return [across for across, _ in points], [up for _, up in points]
+
 
 _FAULTY = 2
 """The tool's exit status for a faulty scenario."""
@@ -64,7 +108,8 @@ def run(
             )
         with open(table, newline="") as file:
             rows = list(csv.reader(file))
-    return {name: [_value(row[at]) for row in rows[1:]] for at, name in enumerate(rows[0])}
+    found = {name: [_value(row[at]) for row in rows[1:]] for at, name in enumerate(rows[0])}
+    return Columns(found)
 
 
 def _text(value: Value | Sequence[Value]) -> str:

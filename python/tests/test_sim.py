@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 
 import ayre
@@ -50,3 +51,29 @@ def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(FileNotFoundError, match="not on the path"):
         sim.run()
+
+
+def test_a_result_is_drawn() -> None:
+    matplotlib.use("Agg")
+    found = ayre.sim.Columns(
+        load=[0.1, 0.3, 0.1, 0.3],
+        p50_ns=[1.0, 2.0, 3.0, None],
+        p99_ns=[5.0, 6.0, 7.0, 8.0],
+        nodes=[8.0, 8.0, 16.0, 16.0],
+    )
+    axes = found.plot("load", "p50_ns", "p99_ns", by="nodes")
+    drawn = [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.get_lines()]
+    assert drawn == [
+        ([0.1, 0.3], [1.0, 2.0]),
+        ([0.1], [3.0]),
+        ([0.1, 0.3], [5.0, 6.0]),
+        ([0.1, 0.3], [7.0, 8.0]),
+    ]
+    named = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert named[1] == "p50_ns, nodes 16.0"
+    again = found.plot("load", "p99_ns", axes=axes)
+    assert again is axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("load", "p99_ns")
+    for columns in (("load", "none"), ("load",), ("none", "p99_ns")):
+        with pytest.raises(ayre.InvalidError):
+            found.plot(*columns)

@@ -70,7 +70,7 @@ class Request:
         def look() -> bool | None:
             return self.test() or None
 
-        await until(self._group.messenger.port, look, look, looks=True)
+        await until(self._group.messenger.port, look, look)
         return self.wait()
 
 

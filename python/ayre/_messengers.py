@@ -114,7 +114,7 @@ class Messenger(_ayre.Messenger):
             while self.wait(0.0):
                 pass
 
-        await until(self.port, lambda: None, _unless_late(look))
+        await until(self.port, lambda: None, _unless_late(look), "message")
 
 
 def _unless_late(look: Callable[[], None]) -> Callable[[], None]:

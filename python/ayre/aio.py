@@ -5,6 +5,8 @@ No thread is started: the loop watches the descriptor of the port.
     task   takes what is there; sleeps if there is nothing
     loop   rests the port, and watches its descriptor; when it is readable, wakes all tasks
 
+The port rests although something has come that no task awaits.
+
 A task takes only when it runs, and returns what it has taken at once. So a cancelled task has taken
 nothing, and what wakes one wakes them all.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ._ayre import Endpoint, Message, Notification, Port, Posted, Queue, Received, Record
 from ._errors import ClosedError, InUseError, TimedOutError
@@ -23,7 +25,10 @@ _T = TypeVar("_T")
 _AT_ONCE = 16
 """A port that will not rest is asked again at once, as often as this."""
 _LATER = 0.001
-"""Then after this time in seconds: nobody takes what has come."""
+"""Then after this time in seconds: its peers keep it at work."""
+
+Kind = Literal["message", "notification", "other"]
+"""What a task awaits: the port does not know of the others, which are looked for after a rest."""
 
 
 class _Watcher:
@@ -33,16 +38,16 @@ class _Watcher:
         """Begin without tasks."""
         self.port = port
         self.loop = loop
-        self.sleepers: dict[asyncio.Future[None], bool] = {}
+        self.sleepers: dict[asyncio.Future[None], Kind] = {}
         self.descriptor: int | None = None
         self.is_resting = False
         self.next_rest: asyncio.Handle | None = None
         self.refusals = 0
 
-    async def sleep(self, looks: bool) -> None:
-        """Sleep until something may have come. A task `looks` for what the port does not know."""
+    async def sleep(self, kind: Kind) -> None:
+        """Sleep until something may have come."""
         future = self.loop.create_future()
-        self.sleepers[future] = looks
+        self.sleepers[future] = kind
         self._plan()
         try:
             await future
@@ -94,7 +99,7 @@ class _Watcher:
         if not self.sleepers:
             return
         try:
-            self.is_resting = self.port.rest()
+            self.is_resting = self._rests()
             if self.is_resting and self.descriptor is None:
                 self.descriptor = self.port.fileno()
                 self.loop.add_reader(self.descriptor, self._come)
@@ -103,6 +108,13 @@ class _Watcher:
             return
         self.refusals = 0 if self.is_resting else self.refusals + 1
         self._wake(only_looking=self.is_resting)
+
+    def _rests(self) -> bool:
+        """Prepare for a sleep, whatever has come that nobody awaits."""
+        if isinstance(self.port, Endpoint):
+            return self.port.rest()
+        kinds = set(self.sleepers.values())
+        return self.port.rest("message" in kinds, "notification" in kinds)
 
     def _come(self) -> None:
         """Take the rings of the descriptor, which is readable."""
@@ -115,8 +127,8 @@ class _Watcher:
         self._wake(only_looking=False)
 
     def _wake(self, only_looking: bool) -> None:
-        for future, looks in self.sleepers.items():
-            if not future.done() and (looks or not only_looking):
+        for future, kind in self.sleepers.items():
+            if not future.done() and (kind != "message" or not only_looking):
                 future.set_result(None)
 
     def _fail(self, error: BaseException) -> None:
@@ -150,12 +162,11 @@ async def until(
     port: Port | Endpoint,
     poll: Callable[[], _T | None],
     look: Callable[[], _T | None],
-    looks: bool = False,
+    kind: Kind = "other",
 ) -> _T:
-    """Wait until `poll` returns something.
+    """Wait until `poll` returns something of this kind.
 
-    `look` is called after a sleep: it also raises that a peer has died. `looks` says that the port
-    does not know of what `poll` takes.
+    `look` is called after a sleep: it also raises that a peer has died.
     """
     found = poll()
     if found is not None:
@@ -163,7 +174,7 @@ async def until(
     watcher = _watcher(port)
     try:
         while found is None:
-            await watcher.sleep(looks)
+            await watcher.sleep(kind)
             found = look()
     finally:
         watcher.leave()
@@ -185,18 +196,19 @@ def _unless_late(wait: Callable[[float], _T]) -> Callable[[], _T | None]:
 
 async def recv(port: Port) -> Message:
     """Wait for the next message: `Port.recv_async`."""
-    return await until(port, port.try_recv, _unless_late(port.recv))
+    return await until(port, port.try_recv, _unless_late(port.recv), "message")
 
 
 async def notification(port: Port) -> Notification:
     """Wait for the next notification: `Port.notification`."""
-    return await until(port, port.poll_notification, _unless_late(port.wait_notification))
+    look = _unless_late(port.wait_notification)
+    return await until(port, port.poll_notification, look, "notification")
 
 
 async def dequeue(port: Port, queue: Queue) -> Record:
     """Wait for the next record of a queue: `Port.dequeue_async`."""
     look = _unless_late(lambda timeout: port.dequeue_wait(queue, timeout))
-    return await until(port, lambda: port.dequeue(queue), look, looks=True)
+    return await until(port, lambda: port.dequeue(queue), look)
 
 
 async def finish(posted: Posted) -> Received | None:
@@ -205,7 +217,7 @@ async def finish(posted: Posted) -> Received | None:
     def look() -> bool | None:
         return posted.test() or None
 
-    await until(posted.endpoint, look, look, looks=True)
+    await until(posted.endpoint, look, look)
     return posted.wait()
 
 

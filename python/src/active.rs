@@ -223,6 +223,12 @@ impl Messenger {
         })
     }
 
+    /// Gives the short messages back to the port, and forgets all handlers. Messages that were kept
+    /// for peers are lost: `flush` sends them before. Does not block.
+    fn stop(&self) -> Outcome<()> {
+        self.port.get().end_messenger()
+    }
+
     /// Takes messages whose handlers were not run or have failed, the oldest first. The last 1024
     /// are kept.
     fn failures(&self) -> Outcome<Vec<DroppedCall>> {

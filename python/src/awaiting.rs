@@ -30,11 +30,14 @@ impl Port {
     /// block.
     ///
     /// False if messages, notifications or deaths are to be taken, deaths by a `recv` or
-    /// `wait_notification` with a timeout of 0. A messenger runs handlers. The port does not know
-    /// the program's queues: look at them after `rest`. In asyncio the methods that are awaited do
-    /// all this.
-    fn rest(&self) -> Outcome<bool> {
-        self.rest_running_handlers()
+    /// `wait_notification` with a timeout of 0. Without `messages` or `notifications` the program
+    /// awaits none, and those that have come may lie untaken. A messenger runs handlers.
+    ///
+    /// The port does not know the program's queues, nor a messenger notifications: look at them
+    /// after `rest`. In asyncio the methods that are awaited do all this.
+    #[pyo3(signature = (messages=true, notifications=true))]
+    fn rest(&self, messages: bool, notifications: bool) -> Outcome<bool> {
+        self.rest_running_handlers(messages, notifications)
     }
 
     /// Ends a rest. Does not block.

@@ -58,10 +58,11 @@ impl Interface {
         }
     }
 
-    /// Prepares for a sleep at the descriptor. A messenger runs handlers.
-    pub(crate) fn rest(&mut self) -> bool {
+    /// Prepares for a sleep at the descriptor, where messages or notifications are awaited. A
+    /// messenger runs handlers.
+    pub(crate) fn rest(&mut self, messages: bool, notifications: bool) -> bool {
         match self {
-            Self::Port(port) => port.rest(),
+            Self::Port(port) => port.rest_for(messages, notifications),
             Self::Messenger(messenger) => messenger.rest(&mut ()),
         }
     }

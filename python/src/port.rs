@@ -210,9 +210,13 @@ impl Port {
     }
 
     /// Prepares for a sleep at the descriptor.
-    pub(crate) fn rest_running_handlers(&self) -> Outcome<bool> {
+    pub(crate) fn rest_running_handlers(
+        &self,
+        messages: bool,
+        notifications: bool,
+    ) -> Outcome<bool> {
         self.with_interface(|port| {
-            let rests = port.rest();
+            let rests = port.rest(messages, notifications);
             self.signals.take()?;
             Ok::<_, Failure>(rests)
         })
@@ -225,6 +229,16 @@ impl Port {
         let Ok(mut held) = self.held.try_lock() else { return Err(in_use()) };
         let Some(port) = held.take() else { return Err(Failure::closed("the port was closed")) };
         *held = Some(port.into_messenger(options)?);
+        Ok(())
+    }
+
+    /// Makes a port without a messenger of it.
+    pub(crate) fn end_messenger(&self) -> Outcome<()> {
+        self.with_interface(|port| port.messenger().map(|_| ()))?;
+        let Ok(mut held) = self.held.try_lock() else { return Err(in_use()) };
+        if let Some(port) = held.take() {
+            *held = Some(Interface::Port(Box::new(port.into_port())));
+        }
         Ok(())
     }
 

@@ -150,21 +150,6 @@ def test_records_wake_a_task(pair: Pair) -> None:
     run(work())
 
 
-def test_what_nobody_takes_stops_no_other_task(pair: Pair) -> None:
-    near, far = pair
-    far.send(0, b"later")
-
-    async def work() -> None:
-        note = asyncio.create_task(near.notification())
-        while near._watcher is None or near._watcher.refusals < 20:
-            await asyncio.sleep(0)
-        far.notify(0, ayre.PostOptions(value=2))
-        assert (await note).value == 2
-        assert (await near.recv_async()).data == b"later"
-
-    run(work())
-
-
 def test_a_death_ends_the_wait_of_a_task(pair: Pair) -> None:
     near, far = pair
 
@@ -221,6 +206,29 @@ def test_one_loop_waits_at_a_port(pair: Pair) -> None:
     # After the first loop another one may wait.
     far.send(0, b"again")
     assert run(near.recv_async()).data == b"again"
+
+
+def test_the_loop_sleeps_though_nobody_takes_what_has_come(pair: Pair) -> None:
+    near, far = pair
+
+    async def work() -> None:
+        far.send(0, b"untaken")
+        task = asyncio.create_task(near.notification())
+        await rested(near)
+        far.notify(0, ayre.PostOptions(ayre.Classes.COMPLETER, tag=5))
+        while not task.done():
+            far.progress()
+            await asyncio.sleep(0)
+        assert (await task).tag == 5
+        far.notify(0, ayre.PostOptions(ayre.Classes.COMPLETER, tag=6))
+        assert (await near.recv_async()).data == b"untaken"
+        waiting = asyncio.create_task(near.recv_async())
+        await rested(near)
+        far.send(0, b"next")
+        assert (await waiting).data == b"next"
+
+    run(work())
+    assert near.wait_notification(60.0).tag == 6
 
 
 def test_a_program_sleeps_at_the_descriptor(pair: Pair) -> None:

@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -174,9 +175,11 @@ def test_objects_end_in_any_order() -> None:
 def test_many_regions_leave_nothing_behind() -> None:
     port = ayre.Port()
 
-    def descriptors_and_maps() -> tuple[int, int]:
-        with open("/proc/self/maps") as maps:
-            return len(os.listdir("/proc/self/fd")), sum(1 for _ in maps)
+    def in_use() -> tuple[int, int, int]:
+        """Count descriptors, mappings, and kibibytes of memory."""
+        maps, status = Path("/proc/self/maps").read_text(), Path("/proc/self/status").read_text()
+        resident = int(status.split("VmRSS:")[1].split()[0])
+        return len(os.listdir("/proc/self/fd")), maps.count("\n"), resident
 
     def use() -> None:
         region = port.alloc(4096)
@@ -185,9 +188,10 @@ def test_many_regions_leave_nothing_behind() -> None:
 
     for _ in range(100):
         use()
-    before = descriptors_and_maps()
+    before = in_use()
     for _ in range(100_000):
         use()
-    after = descriptors_and_maps()
+    after = in_use()
     assert after[0] == before[0]
     assert after[1] <= before[1] + 16
+    assert after[2] <= before[2] + 8192

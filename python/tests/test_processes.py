@@ -89,7 +89,7 @@ UNANSWERED = {
     "long allreduce": "messenger().group().allreduce(np.ones(1 << 20))",
     "gather": "messenger().group().gather(np.ones(1 << 20), root=1)",
     "Channel.call": "[channel().call(1, 'no', payload=bytes(999)) for _ in range(10**6)]",
-    "stream": "messenger().stream((1, 'no'))",
+    "stream": "messenger().stream((1, 'no'), (1, 'no'))",
     "set_entry": "messenger().set_entry(1, (0, 1), ayre.Entry(1, 1, 'no'))",
     "join": "messenger().join('group', 1)",
     "send_through": "messenger().send_through('group', 1, 'no')",
@@ -239,6 +239,37 @@ def test_a_forked_child_opens_a_port_of_its_own(loop: Loop) -> None:
     assert loop.port.recv(10.0).data == b"still here"
 
 
+def test_a_child_is_forked_in_a_handler(loop: Loop) -> None:
+    """The engine runs the handler: in the child it goes on with the parent's port."""
+    messenger = ayre.Messenger(loop.port)
+    parent, codes = os.getpid(), []
+
+    @messenger.handler("fork")
+    def fork(call: ayre.Call, payload: bytes) -> None:
+        child = os.fork()
+        if child > 0:
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            return
+        try:
+            loop.port.progress()
+        except ayre.InheritedError:
+            call.reply("fork")
+            return
+        os._exit(2)
+
+    messenger.call(loop.own, "fork")
+    while not codes:
+        messenger.poll()
+        if os.getpid() != parent:
+            try:
+                messenger.poll()
+            except ayre.InheritedError:
+                os._exit(0)
+            os._exit(3)
+    assert codes == [0]
+    messenger.sync()
+
+
 ENDS = {
     "a thread waits": "threading.Thread(target=port.recv, daemon=True).start()",
     "threads wait and compute": """
@@ -250,6 +281,21 @@ threading.Thread(target=lambda: [x for x in iter(int, 1)], daemon=True).start()
     "operations are posted": "port.send(own, bytes(64)); port.notify(own)",
     "views live": "array = region.array(8); view = memoryview(region)",
     "it exits inside": "with port: sys.exit(0)",
+    "an endpoint waits": """
+endpoint = ayre.Endpoint(local=True)
+posted = endpoint.post_receive(8)
+threading.Thread(target=endpoint.recv, args=(8,), daemon=True).start()
+""",
+    "a messenger is at work": """
+messenger = ayre.Messenger(port)
+messenger.handler("it")(lambda call, payload: None)
+messenger.stage("it")(lambda flow, item: None)
+messenger.call(own, "it", payload=bytes(500))
+stream = messenger.stream((own, "it"))
+stream.push(b"item")
+member = messenger.found("group", lambda view: None)
+request = messenger.group().start("allreduce", __import__("numpy").ones(1000))
+""",
     "it is forced": "os._exit(0)",
 }
 

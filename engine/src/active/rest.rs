@@ -31,7 +31,9 @@ impl<S> Messenger<S> {
         }
         let seen = self.note_peer_changes();
         let Outgoing { port, outbound, .. } = &mut self.out;
-        port.rest_unless(|port| port.peers.changes() != seen || outbound.has_news())
+        port.rest_unless(|port| {
+            port.has_message() || port.peers.changes() != seen || outbound.has_news()
+        })
     }
 
     /// Ends a rest: the program is awake, and polls. Never blocks.

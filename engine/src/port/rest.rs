@@ -62,10 +62,20 @@ impl Port {
     /// ```
     // spec: WAIT-6
     pub fn rest(&mut self) -> bool {
-        self.rest_unless(Self::has_notification)
+        self.rest_for(true, true)
     }
 
-    /// Rests, unless there is a message, a death, or what its caller looks for besides.
+    /// Prepares for the program's sleep as [`Port::rest`] does, where the program awaits only
+    /// messages, only notifications, or neither. What it does not await may lie there untaken. The
+    /// descriptor is readable whatever comes.
+    // spec: WAIT-6
+    pub fn rest_for(&mut self, messages: bool, notifications: bool) -> bool {
+        self.rest_unless(|port| {
+            (messages && port.has_message()) || (notifications && port.has_notification())
+        })
+    }
+
+    /// Rests, unless there is a death, or what its caller looks for besides.
     // spec: WAIT-6, LANE-12
     pub(crate) fn rest_unless(&mut self, is_due: impl FnOnce(&Self) -> bool) -> bool {
         if self.sleep.is_inherited() {
@@ -96,10 +106,15 @@ impl Port {
         self.service_control();
     }
 
-    /// Whether the program or the next poll has something to take, notifications aside.
+    /// Whether the program or the next poll has something to take besides messages and
+    /// notifications.
     fn has_something(&self) -> bool {
-        let is_ours = self.peers.has_dead() || self.remote.has_mail() || self.remote.has_come();
-        is_ours || self.peers.iter().any(has_message)
+        self.peers.has_dead() || self.remote.has_mail() || self.remote.has_come()
+    }
+
+    /// Whether a message can be taken.
+    pub(crate) fn has_message(&self) -> bool {
+        self.peers.iter().any(has_message)
     }
 
     fn has_notification(&self) -> bool {

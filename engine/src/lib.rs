@@ -31,6 +31,7 @@
 //! | count or swap words there | [`Port::fetch_add`], [`Port::atomic`]: [`memory`] |
 //! | be notified that data has landed | [`Port::wait_notification`]: [`memory`] |
 //! | exclude other processes from shared data | [`memory::Lock`] |
+//! | share memory, locks and queues with child processes, without ports | [`shared`] |
 //! | send up to 1 KiB to a process | [`Port::send`], [`Port::recv`]: [`message`] |
 //! | have many producers fill one queue | [`Queue`], [`RemoteQueue`]: [`message`] |
 //! | let the receiver's program place the data | [`deposit::Depot`] |
@@ -102,6 +103,9 @@ pub(crate) mod port_range;
 mod process;
 mod random;
 pub mod settings;
+// Models know no system that wakes threads.
+#[cfg(not(loom))]
+pub mod shared;
 pub mod stream;
 mod sync;
 mod sys;

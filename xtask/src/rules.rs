@@ -96,7 +96,7 @@ pub(crate) const ONE_HOME: &[OneHome] = &[
         home: "engine/src/net/clock.rs",
         folders: &["engine/src/"],
         // What stands outside of ports: jobs, the log, other processes' looks, real networks, what
-        // drives a simulated one, and a lease, which is about the program.
+        // drives a simulated one, shared queues, and a lease, which is about the program.
         exempt: &[
             "engine/src/endpoint/lease.rs",
             "engine/src/job/",
@@ -108,6 +108,7 @@ pub(crate) const ONE_HOME: &[OneHome] = &[
             "engine/src/net/no_room.rs",
             "engine/src/net/simulation",
             "engine/src/net/udp.rs",
+            "engine/src/shared/",
         ],
         calls: &[&["clock", "now"], &["clock", "nanos"], &["clock", "since_1970"]],
     },
@@ -313,7 +314,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "target",
             "link",
             "port",
-            "active deposit endpoint job",
+            "active deposit endpoint job shared",
             "channel collective guest multicast stream",
             "host memory message messenger network",
         ],

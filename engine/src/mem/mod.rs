@@ -26,6 +26,10 @@
 //! | DEPOT-R4 register written | DEPOT-A4 owner's look | the message's data |
 //! | BIAS-R1 program's leaving | BIAS-A1 guest's look | all that was done inside |
 //! | BIAS-R2 guest's leaving | BIAS-A2 program's entering | all that was done inside |
+//! | SHARE-R1 mark of a mutex | SHARE-A1 opening it | the mutex is made |
+//! | SHARE-R2 tail of a shared queue | SHARE-A2 a consumer's look | the records before it |
+//! | SHARE-R3 head, free pages | SHARE-A3 a producer's look | those records were copied out |
+//! | SHARE-R4 record marked as done | SHARE-A4 wait for all | the work on it |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
 //! In some pairs each side stores and then loads, and at least one must see the other's store. They
@@ -60,6 +64,8 @@ pub(crate) use private::{Instead, watch_forks};
 pub(crate) mod queue;
 pub(crate) mod region;
 pub(crate) mod ring;
+#[cfg(not(loom))]
+pub(crate) mod robust;
 pub(crate) mod span;
 pub(crate) mod word;
 

@@ -8,10 +8,13 @@ use crate::sys::descriptor::Descriptor;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
-use rustix::fd::AsFd;
-use rustix::fs::{Mode, OFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, fstat};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
+
+/// The identity of no port: regions with it belong to none.
+const OF_NO_PORT: u64 = u64::MAX;
 
 /// The options of a new region.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +102,47 @@ impl Region {
             true => seal_writers(file.as_fd()),
             false => seal_seals(file.as_fd()),
         }
+    }
+
+    /// Memory of no port, `len` bytes that are zero: for this process, its children, and all to
+    /// which it gives the file. Pages come at their first access. See [`crate::shared`].
+    ///
+    /// # Errors
+    /// [`SetupError::Os`], for one where `len` is too large.
+    pub fn shared(len: usize) -> Result<Self, SetupError> {
+        let mapped = round_to_pages(len, Pages::Ordinary);
+        let file = memory_file(mapped, Pages::Ordinary)?;
+        let mapping = Mapping::own_in_part(file.as_fd(), mapped, [])?;
+        seal_seals(file.as_fd())?;
+        Ok(Self::of_no_port(mapping, file, len))
+    }
+
+    /// Opens the memory of a file that another process has made by [`Region::shared`]. The region
+    /// has whole pages of the file.
+    ///
+    /// # Errors
+    /// [`SetupError::UnsafeFile`] where the file is none of these; [`SetupError::Os`].
+    pub fn of_file(file: OwnedFd) -> Result<Self, SetupError> {
+        let file = descriptor::placed(file).map_err(SetupError::os("dup"))?;
+        let stat = fstat(&file).map_err(SetupError::os("size of shared memory"))?;
+        let len = usize::try_from(stat.st_size).map_err(|_| SetupError::UnsafeFile)?;
+        let mapping = Mapping::foreign(file.as_fd(), len, true)?;
+        Ok(Self::of_no_port(mapping, file, len))
+    }
+
+    /// A descriptor of the region's file, for another process.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for memory that the program has brought; [`SetupError::Os`].
+    pub fn to_file(&self) -> Result<OwnedFd, SetupError> {
+        Ok(self.file_for(true)?.into_owned())
+    }
+
+    fn of_no_port(mapping: Mapping, file: Descriptor, len: usize) -> Self {
+        let (mapping, file) = (Arc::new(mapping), Some(Mutex::new(file)));
+        let (pages, sealed) = (Pages::Ordinary, false);
+        let inner = Inner { mapping, file, len, pages, sealed, number: 0, port: OF_NO_PORT };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(crate) fn over(mapping: Mapping, len: usize, (number, port): (u16, u64)) -> Self {

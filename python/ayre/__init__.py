@@ -15,6 +15,7 @@ one host through shared memory, between hosts over Ethernet.
         print(region.read(0, 16))
 """
 
+from ._arrays import SharedArray
 from ._ayre import (
     Atomic,
     Batch,
@@ -51,6 +52,7 @@ from ._ayre import (
     RemoteQueue,
     RemoteRegion,
     Reply,
+    SharedLock,
     Stored,
     Stream,
     Strided,
@@ -179,6 +181,8 @@ __all__ = [
     "Rights",
     "RightsError",
     "SetupError",
+    "SharedArray",
+    "SharedLock",
     "Stored",
     "Stream",
     "StreamFailedError",

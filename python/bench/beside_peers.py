@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import ayre
+import ayre.multiprocessing
 
 FORK = multiprocessing.get_context("fork")
 END = b"the end."
@@ -316,6 +317,7 @@ def cases(folder: str) -> dict[str, dict[str, Any]]:
     """Give all cases that this machine has, by subject and name."""
     short, long = np.zeros(64, np.uint8), np.zeros(MIB, np.uint8)
     kinds: dict[str, Any] = {
+        "ayre.multiprocessing.Queue": ayre.multiprocessing.Queue,
         "multiprocessing.Queue": FORK.Queue,
         "multiprocessing.SimpleQueue": FORK.SimpleQueue,
     }

@@ -30,6 +30,7 @@ mod multicast;
 mod operation;
 mod port;
 mod queue;
+mod shared;
 mod signals;
 mod stream;
 mod together;
@@ -65,6 +66,8 @@ mod _ayre {
     use crate::port::{Counters, Port, is_launched};
     #[pymodule_export]
     use crate::queue::{Queue, Record, RemoteQueue};
+    #[pymodule_export]
+    use crate::shared::{SharedLock, SharedQueue};
     #[pymodule_export]
     use crate::stream::{DirectoryEntry, Run, Stream};
     #[pymodule_export]

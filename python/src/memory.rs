@@ -24,7 +24,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    fn new(region: ayre::Region) -> Self {
+    pub(crate) fn new(region: ayre::Region) -> Self {
         Self { region, views: Views::default() }
     }
 

@@ -356,7 +356,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "port",
             "active memory",
             "channel collective multicast stream",
-            "deposit endpoint export message operation queue together",
+            "deposit endpoint export message operation queue shared together",
             "awaiting",
         ],
     },

@@ -93,6 +93,7 @@ from ._errors import (
     UnknownOutcomeError,
     UnreachableError,
 )
+from ._executor import Executor
 from ._groups import Group, Request
 from ._messengers import Handler, Messenger
 from ._names import (
@@ -131,6 +132,7 @@ __all__ = [
     "EntryAnswer",
     "EntryRefusedError",
     "Error",
+    "Executor",
     "ExhaustedError",
     "FailureReason",
     "Fault",

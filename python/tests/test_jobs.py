@@ -70,10 +70,10 @@ else:
 """
 
 
-def run(ranks: int, program: str) -> subprocess.Popen[str]:
+def run(ranks: int, program: str, *options: str) -> subprocess.Popen[str]:
     """Start a job of this program."""
     assert TOOL is not None
-    command = [TOOL, "run", "-n", str(ranks), "--", sys.executable, "-c", program]
+    command = [TOOL, "run", "-n", str(ranks), *options, "--", sys.executable, "-c", program]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

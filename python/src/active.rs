@@ -152,12 +152,11 @@ impl Messenger {
         let head = Head::new(handler, arguments)?;
         let mut room = Room::new();
         let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
-        if 8 * head.count + bytes.len() <= SHORT {
-            if let Some(()) =
+        if 8 * head.count + bytes.len() <= SHORT
+            && let Some(()) =
                 port.with_messenger(|messenger| post(messenger, peer, &head, bytes))?
-            {
-                return Ok(());
-            }
+        {
+            return Ok(());
         }
         port.with_messenger(|messenger| {
             py.detach(|| {

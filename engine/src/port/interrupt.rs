@@ -38,6 +38,7 @@ impl Port {
 
     #[cold]
     fn asks(&mut self) -> bool {
+        debug_assert!(self.config.interrupt.is_some(), "only such a program is asked");
         if self.next_question.is_some_and(|at| !self.clock.is_over(at)) {
             return false;
         }

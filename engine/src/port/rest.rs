@@ -66,8 +66,8 @@ impl Port {
     }
 
     /// Prepares for the program's sleep as [`Port::rest`] does, where the program awaits only
-    /// messages, only notifications, or neither. What it does not await may lie there untaken. The
-    /// descriptor is readable whatever comes.
+    /// messages, only notifications, or neither. The others may lie there untaken. The descriptor
+    /// is readable whatever comes.
     // spec: WAIT-6
     pub fn rest_for(&mut self, messages: bool, notifications: bool) -> bool {
         self.rest_unless(|port| {

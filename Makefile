@@ -94,7 +94,7 @@ python: ## Build Ayre for Python, and check it in an environment of its own
 	@scripts/deps.sh cargo cc python3
 	@scripts/python-try.sh $(ARGS)
 
-capi: ## Build Ayre for C and C++: libayre.so, libayre.a, ayre.h
+capi: ## Build Ayre for C and C++: libayre.so, libayre.a, headers
 	@scripts/deps.sh cargo cc
 	@scripts/capi.sh
 

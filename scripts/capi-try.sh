@@ -32,18 +32,22 @@ export PKG_CONFIG_PATH
 # shellcheck disable=SC2046 # several words
 cc -std=c11 -o "$work/hello" capi/examples/hello.c $(pkg-config --cflags --libs ayre)
 greets "$work/hello"
-say "pkg-config: the example greets"
+# shellcheck disable=SC2046 # several words
+c++ -std=c++17 -o "$work/hello" capi/examples/hello.cpp $(pkg-config --cflags --libs ayre)
+greets "$work/hello"
+say "pkg-config: the examples in C and in C++ greet"
 
 cat >"$work/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.13)
-project(hello C)
+project(hello C CXX)
+set(CMAKE_CXX_STANDARD 17)
 find_package(ayre 0.1 REQUIRED)
-add_executable(shared hello.c)
+add_executable(shared hello.cpp)
 target_link_libraries(shared ayre::ayre)
 add_executable(static hello.c)
 target_link_libraries(static ayre::static)
 END
-cp capi/examples/hello.c "$work/"
+cp capi/examples/hello.c capi/examples/hello.cpp "$work/"
 cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/usr" >"$work/log" 2>&1 &&
     cmake --build "$work/build" >>"$work/log" 2>&1 || {
     cat "$work/log"
@@ -51,7 +55,7 @@ cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/usr" >"$work/log" 2
 }
 greets "$work/build/shared"
 greets "$work/build/static"
-say "CMake: the example greets, with the shared library and with the archive"
+say "CMake: the examples greet, in C++ with the shared library and in C with the archive"
 
 # A program finds the functions of the header in the library, and no others.
 nm -D --defined-only "$work/usr/lib/libayre.so" | awk '$2 == "T" { print $3 }' |

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds Ayre for C and C++: libayre.so, libayre.a, ayre.h, and the files by which pkg-config and
-# CMake find them. PROFILE=checked takes what the tests have built.
+# Builds Ayre for C and C++: libayre.so, libayre.a, ayre.h, ayre.hpp, and the files by which
+# pkg-config and CMake find them. PROFILE=checked takes what the tests have built.
 #
 # usage: scripts/capi.sh [install FOLDER]
 #   install  puts all below FOLDER, as in /usr/local: include, lib, lib/pkgconfig, lib/cmake
@@ -77,7 +77,7 @@ if [ "${1:-}" = install ]; then
     to=${2:?a folder to install into, such as /usr/local}
     case "$to" in /*) ;; *) to="$PWD/$to" ;; esac
     mkdir -p "$to/include" "$to/lib/pkgconfig" "$to/lib/cmake/ayre"
-    cp capi/include/ayre.h "$to/include/"
+    cp capi/include/ayre.h capi/include/ayre.hpp "$to/include/"
     cp "$folder/libayre.a" "$to/lib/"
     # Programs that run have the old one mapped: it is replaced, and not written over.
     cp -P --remove-destination "$folder"/libayre.so* "$to/lib/"

@@ -36,8 +36,8 @@ struct plate {
 
 static struct plate new_plate(size_t rows, size_t columns) {
     size_t cells = (rows + 2) * (columns + 2);
-    struct plate plate = {rows, columns, calloc(cells, sizeof(double)),
-                          calloc(cells, sizeof(double))};
+    struct plate plate = {rows, columns, (double *)calloc(cells, sizeof(double)),
+                          (double *)calloc(cells, sizeof(double))};
     if (plate.now == NULL || plate.next == NULL) {
         fprintf(stderr, "no memory for the plate\n");
         exit(1);
@@ -89,10 +89,9 @@ static struct line line(const struct plate *plate, int side, bool is_margin) {
     size_t width = plate->columns + 2;
     size_t row = side == UP ? !is_margin : plate->rows + is_margin;
     size_t column = side == LEFT ? !is_margin : plate->columns + is_margin;
-    if (side == UP || side == DOWN) {
-        return (struct line){at(plate, row, 1), 1, plate->columns};
-    }
-    return (struct line){at(plate, 1, column), width, plate->rows};
+    struct line level = {at(plate, row, 1), 1, plate->columns};
+    struct line upright = {at(plate, 1, column), width, plate->rows};
+    return side == UP || side == DOWN ? level : upright;
 }
 
 /* This rank's port, its halo and those of its neighbours: NULL beyond the edges of the plate. */
@@ -158,7 +157,7 @@ static void take_halo(struct exchange *exchange, struct plate *plate, int step) 
         exchange->arrived[note.tag % 2]++;
     }
     exchange->arrived[step % 2] = 0;
-    const char *halo = ayre_region_address(exchange->halo);
+    const char *halo = (const char *)ayre_region_address(exchange->halo);
     for (int side = 0; side < SIDES; side++) {
         if (exchange->remotes[side] == NULL) {
             continue;
@@ -195,7 +194,8 @@ static bool is_as_alone(const struct plate *block, size_t row0, size_t column0, 
 }
 
 int main(void) {
-    struct exchange exchange = {0};
+    struct exchange exchange;
+    memset(&exchange, 0, sizeof exchange);
     check(ayre_port_join(NULL, &exchange.port), "ayre_port_join");
     int rank = ayre_port_rank(exchange.port);
     int size = ayre_port_size(exchange.port);

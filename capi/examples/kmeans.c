@@ -85,7 +85,7 @@ static struct points read_points(const char *path) {
             stop("lines of different lengths");
         }
         points.width = width;
-        double *more = realloc(points.at, (points.count + 1) * width * sizeof *more);
+        double *more = (double *)realloc(points.at, (points.count + 1) * width * sizeof *more);
         if (more == NULL) {
             stop("no memory");
         }
@@ -151,7 +151,7 @@ static int find(ayre_port *port, const ayre_group *group, const struct points *p
     size_t first = group == NULL ? 0 : (size_t)ayre_port_rank(port);
     size_t step = group == NULL ? 1 : (size_t)ayre_port_size(port);
     size_t count = clusters * (points->width + 1);
-    double *sums = memory(count, sizeof *sums);
+    double *sums = (double *)memory(count, sizeof *sums);
     int steps = 0;
     double moved = INFINITY;
     while (steps < STEPS_MAX && moved >= NEAR) {
@@ -169,7 +169,7 @@ static int find(ayre_port *port, const ayre_group *group, const struct points *p
 
 /* Some of the points, as the first centres. */
 static double *first_centres(const struct points *points, size_t clusters) {
-    double *centres = memory(clusters * points->width, sizeof *centres);
+    double *centres = (double *)memory(clusters * points->width, sizeof *centres);
     for (size_t cluster = 0; cluster < clusters; cluster++) {
         size_t at = points->count / clusters * cluster;
         memcpy(centres + cluster * points->width, points->at + at * points->width,
@@ -179,7 +179,7 @@ static double *first_centres(const struct points *points, size_t clusters) {
 }
 
 static void print(const struct points *points, const double *centres, size_t clusters) {
-    double *sums = memory(clusters * (points->width + 1), sizeof *sums);
+    double *sums = (double *)memory(clusters * (points->width + 1), sizeof *sums);
     add_up(points, 0, 1, centres, clusters, sums);
     for (size_t cluster = 0; cluster < clusters; cluster++) {
         printf("cluster %zu, %.0f points, at", cluster,

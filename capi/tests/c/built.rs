@@ -1,4 +1,5 @@
 //! C programs over the library, built once for a test program.
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -18,7 +19,12 @@ pub(crate) fn folder() -> &'static Path {
 }
 
 /// Builds a program of these files by this compiler, and returns where it is.
-pub(crate) fn program(name: &str, files: &[PathBuf], compiler: &str, flags: &[&str]) -> PathBuf {
+pub(crate) fn program(
+    name: &str,
+    files: &[impl AsRef<OsStr>],
+    compiler: &str,
+    flags: &[&str],
+) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let include = folder().join("include");
     let built = Command::new(compiler)

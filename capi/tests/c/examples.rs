@@ -1,99 +1,81 @@
-//! The examples, as people build and run them: by each compiler, alone or as the ranks of a job.
+//! The examples, run as jobs: each checks itself.
 use crate::built::{self, COMPILERS};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// An example, built as strictly as the other programs.
 fn example(name: &str, compiler: &str, flags: &[&str]) -> PathBuf {
-    let file = built::folder().join("examples").join(name).with_extension("c");
-    built::program(&format!("{name}-{compiler}{}", flags.len()), &[file], compiler, flags)
+    let source = built::folder().join("examples").join(name);
+    built::program(&format!("example-{name}-{compiler}"), &[source], compiler, flags)
 }
 
-/// The output of a program, which has ended well.
-fn said(name: &str, output: &Output) -> String {
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {}\n{errors}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Runs a program as the ranks of a job that meet in a folder, as `ayre run` does. Returns what
-/// each has said.
-fn run_job(program: &Path, arguments: &[&str], (ranks, mode): (usize, &str)) -> Vec<String> {
+/// Starts the ranks of a job that meet in a folder, as `ayre run` does.
+fn start(program: &Path, arguments: &[&str], (size, mode): (usize, &str)) -> Vec<Child> {
     let name = program.file_name().and_then(|name| name.to_str()).expect("a name");
-    let job = format!("ayre-c-job-{}-{name}-{ranks}-{mode}", std::process::id());
-    let folder = std::env::temp_dir().join(job);
-    std::fs::create_dir(&folder).expect("a folder for the job");
-    let start = |rank: usize| {
+    let job = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{size}-{mode}"));
+    let _ = std::fs::remove_dir_all(&job);
+    std::fs::create_dir(&job).expect("a folder");
+    let rank = |rank: usize| {
         let mut command = Command::new(program);
-        command.args(arguments).env("AYRE_JOB", &folder).env("AYRE_MODE", mode);
-        command.env("AYRE_RANK", rank.to_string()).env("AYRE_SIZE", ranks.to_string());
+        command.args(arguments).env("AYRE_JOB", &job).env("AYRE_MODE", mode);
+        command.env("AYRE_RANK", rank.to_string()).env("AYRE_SIZE", size.to_string());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
     };
-    let started: Vec<_> = (0..ranks).map(start).collect();
-    let ended = started.into_iter().map(|rank| rank.wait_with_output().expect("it ends"));
-    let all = ended.map(|output| said(name, &output)).collect();
-    std::fs::remove_dir_all(&folder).expect("the folder of the job");
-    all
+    (0..size).map(rank).collect()
 }
 
-#[test]
-fn the_first_example_greets_by_all_compilers() {
-    for compiler in COMPILERS {
-        let all = run_job(&example("hello", compiler, &[]), &[], (2, "direct"));
-        assert!(all.iter().all(|said| said.contains("hello, neighbour")), "{compiler}: {all:?}");
-    }
-}
-
-#[test]
-fn the_work_queue_counts_right_by_all_compilers() {
-    for compiler in COMPILERS {
-        let all = run_job(&example("work_queue", compiler, &["-O2"]), &[], (4, "direct"));
-        assert!(all[0].contains("148933 primes"), "{compiler}: {all:?}");
-    }
-}
-
-/// Ways to run an example that compares what its ranks find with what one process finds.
+/// The ranks of a job and their mode, as each program is run.
 const WAYS: [(usize, &str); 4] = [(2, "direct"), (4, "direct"), (2, "mediated"), (4, "mediated")];
 
-fn check(name: &str, arguments: &[&str], due: &str) {
-    for (compiler, way) in ["gcc", "clang"].into_iter().cycle().zip(WAYS) {
-        let all = run_job(&example(name, compiler, &[]), arguments, way).concat();
-        assert!(all.contains(due), "{name}, {compiler}, {way:?}: {all}");
+fn check(program: &Path, arguments: &[&str], way: (usize, &str), said: &str) {
+    let mut all = String::new();
+    for rank in start(program, arguments, way) {
+        let ended = rank.wait_with_output().expect("it ends");
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{program:?}, {way:?}: {errors}");
+        all += &String::from_utf8_lossy(&ended.stdout);
+    }
+    assert!(all.contains(said), "{program:?}, {way:?}: {all}");
+}
+
+/// Runs an example in C by all compilers.
+fn check_c(name: &str, arguments: &[&str], said: &str) {
+    for (compiler, way) in COMPILERS.into_iter().zip(WAYS) {
+        check(&example(name, compiler, &[]), arguments, way, said);
+    }
+}
+
+/// Runs an example in C++, with each access to memory checked.
+fn check_cpp(name: &str, arguments: &[&str], said: &str) {
+    let checked = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    for (compiler, more) in [("g++", "-std=c++17"), ("clang++", "-fno-exceptions")] {
+        let program = example(name, compiler, &[checked[0], checked[1], more]);
+        check(&program, arguments, WAYS[0], said);
+        check(&program, arguments, WAYS[2], said);
     }
 }
 
 #[test]
-fn halo_finds_what_one_process_finds() {
-    check("halo", &[], "as computed alone");
+fn halo_by_all_compilers() {
+    check_c("halo.c", &[], "as computed alone");
 }
 
-#[test]
-fn kmeans_finds_what_one_process_finds() {
+fn irises() -> String {
     let irises = built::folder().join("../engine/examples/data/iris.csv");
-    let irises = irises.to_str().expect("a path in UTF-8");
-    check("kmeans", &[irises, "3"], "the clusters that one process finds");
+    irises.to_str().expect("a path in UTF-8").to_owned()
 }
 
 #[test]
-fn a_server_in_an_event_loop_answers_a_thousand_clients() {
-    for (compiler, clients) in COMPILERS.into_iter().zip([1000, 100, 100, 100]) {
-        let server = example("server", compiler, &[]);
-        let run = Command::new(server).arg(clients.to_string()).output().expect("it starts");
-        let said = said(compiler, &run);
-        assert_eq!(
-            said,
-            format!("{clients} clients, {0} requests, sum {1}\n", clients * 20, clients * 210)
-        );
-    }
+fn kmeans_by_all_compilers() {
+    check_c("kmeans.c", &[&irises(), "3"], "the clusters that one process finds");
 }
 
-/// The C side, with each access to memory checked.
 #[test]
-fn the_server_passes_the_address_sanitizer() {
-    for compiler in ["gcc", "clang"] {
-        let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-        let server = example("server", compiler, &flags);
-        let run = Command::new(server).arg("60").output().expect("it starts");
-        assert!(said(compiler, &run).contains("1200 requests"));
-    }
+fn kmeans_in_cpp_passes_the_address_sanitizer() {
+    check_cpp("kmeans.cpp", &[&irises(), "3"], "the clusters that one process finds");
+}
+
+#[test]
+fn hello_in_cpp_passes_the_address_sanitizer() {
+    check_cpp("hello.cpp", &[], "rank 1: hello, neighbour");
 }

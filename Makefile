@@ -21,12 +21,12 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 check: ## Formatting, lints, tidiness, citations, lists of the interface, documentation
-	@scripts/deps.sh cargo cc
+	@scripts/deps.sh cargo cc clang-tidy g++
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, pages, instruction counts
-	@scripts/deps.sh cargo cc chromium clang cmake fi_info g++ ip mpicc.openmpi mpiexec.hydra \
-		mpirun.openmpi pkg-config python3 srun tshark valgrind
+	@scripts/deps.sh cargo cc chromium clang clang-tidy cmake fi_info g++ ip mpicc.openmpi \
+		mpiexec.hydra mpirun.openmpi pkg-config python3 srun tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 

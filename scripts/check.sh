@@ -15,5 +15,6 @@ step cargo xtask spec
 step cargo xtask api
 step cargo xtask header
 step scripts/drawings.sh check
+step scripts/lint-c.sh
 export RUSTDOCFLAGS="-D warnings"
 step cargo doc --workspace --no-deps --document-private-items

@@ -2,9 +2,10 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [chromium] [clang] [cmake] [fi_info] [g++] [hpcc] [ip] [lmp]
-#                        [mpicc.openmpi] [mpiexec.hydra] [mpirun.openmpi] [pkg-config] [pw.x]
-#                        [python3] [python3-venv] [srun] [tshark] [valgrind] [xdlu]
+# usage: scripts/deps.sh [cargo] [cc] [chromium] [clang] [clang-tidy] [cmake] [fi_info] [g++]
+#                        [hpcc] [ip] [lintian] [lmp] [mpicc.openmpi] [mpiexec.hydra]
+#                        [mpirun.openmpi] [pkg-config] [pw.x] [python3] [python3-venv] [srun]
+#                        [tshark] [valgrind] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -30,11 +31,13 @@ package_of() {
     cc) echo gcc libc6-dev ;;
     chromium) echo chromium ;;
     clang) echo clang ;;
+    clang-tidy) echo clang-tidy ;;
     cmake) echo cmake ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
     g++) echo g++ ;;
     hpcc) echo hpcc ;;
     ip) echo iproute2 ;;
+    lintian) echo lintian ;;
     lmp) echo lammps ;;
     mpicc.openmpi) echo libopenmpi-dev ;;
     mpiexec.hydra) echo mpich ;;

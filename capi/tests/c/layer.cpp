@@ -55,7 +55,7 @@ static void memory(ayre::port &port, ayre_peer own) {
     ayre::remote_region narrow = remote.narrow({0, 8}, AYRE_READ).value();
     EXPECT(port.put(narrow, 0, half).code() == AYRE_FAULT_RIGHTS);
     EXPECT(!port.revoke(std::move(grant)).value());
-    EXPECT(grant.raw() == nullptr);
+    EXPECT(grant.raw() == nullptr); // NOLINT(bugprone-use-after-move,clang-analyzer-*)
     EXPECT(port.get(remote, 8, back).code() == AYRE_FAULT_STALE_KEY);
     EXPECT(port.accept_region(99, 1).code() == AYRE_NO_PEER);
 }
@@ -202,6 +202,7 @@ static void ends() {
     port.start_messenger().value();
     ayre::group all = port.group_of_all("all").value();
     ayre::port moved = std::move(port);
+    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-*)
     EXPECT(port.raw() == nullptr && port.progress().code() == AYRE_BAD_HANDLE);
     moved.progress().value();
     port = std::move(moved);

@@ -106,8 +106,9 @@ provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc
 	@scripts/provider.sh
 
-deb: ## Build a package for Debian; ARGS=try: install, use and remove it besides, as root
-	@scripts/deps.sh cargo cc $(if $(filter try,$(ARGS)),fi_info mpicc.openmpi mpirun.openmpi)
+deb: ## Build packages for Debian; ARGS=try: install, use and remove them besides, as root
+	@scripts/deps.sh cargo cc $(if $(filter try,$(ARGS)),cmake fi_info g++ lintian mpicc.openmpi \
+		mpirun.openmpi pkg-config)
 	@scripts/deb.sh $(ARGS)
 
 book: ## Make the book, target/book/html/index.html, and check its links

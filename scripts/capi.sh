@@ -4,6 +4,7 @@
 #
 # usage: scripts/capi.sh [install FOLDER]
 #   install  puts all below FOLDER, as in /usr/local: include, lib, lib/pkgconfig, lib/cmake
+#            $LIBDIR stands for lib; $DESTDIR goes before FOLDER, for packages
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,7 @@ abi=0
 # What an archive of Rust needs of the system.
 system="-lpthread -ldl -lm -lgcc_s -lrt"
 folder="$target/$profile/c"
+libraries="${LIBDIR:-lib}"
 
 PROFILE="$profile" scripts/build.sh ayre-capi
 mkdir -p "$folder"
@@ -31,11 +33,12 @@ ln -sf "libayre.so.$abi" "$folder/libayre.so"
 pkg_config() {
     cat <<END
 prefix=$1
+libdir=\${prefix}/$libraries
 Name: ayre
 Description: low-overhead communication between processes and machines
 Version: $version
 Cflags: -I\${prefix}/include
-Libs: -L\${prefix}/lib -layre
+Libs: -L\${libdir} -layre
 Libs.private: $system
 END
 }
@@ -43,16 +46,16 @@ END
 cmake() {
     cat <<END
 # Gives the targets ayre::ayre and ayre::static.
-get_filename_component(_ayre "\${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+get_filename_component(_ayre "\${CMAKE_CURRENT_LIST_DIR}/$up" ABSOLUTE)
 if(NOT TARGET ayre::ayre)
   add_library(ayre::ayre SHARED IMPORTED)
   set_target_properties(ayre::ayre PROPERTIES
-    IMPORTED_LOCATION "\${_ayre}/lib/libayre.so.$version"
+    IMPORTED_LOCATION "\${_ayre}/$libraries/libayre.so.$version"
     IMPORTED_SONAME "libayre.so.$abi"
     INTERFACE_INCLUDE_DIRECTORIES "\${_ayre}/include")
   add_library(ayre::static STATIC IMPORTED)
   set_target_properties(ayre::static PROPERTIES
-    IMPORTED_LOCATION "\${_ayre}/lib/libayre.a"
+    IMPORTED_LOCATION "\${_ayre}/$libraries/libayre.a"
     INTERFACE_INCLUDE_DIRECTORIES "\${_ayre}/include"
     INTERFACE_LINK_LIBRARIES "$(echo "$system" | sed 's/-l//g; s/ /;/g')")
 endif()
@@ -74,18 +77,21 @@ END
 }
 
 if [ "${1:-}" = install ]; then
-    to=${2:?a folder to install into, such as /usr/local}
-    case "$to" in /*) ;; *) to="$PWD/$to" ;; esac
-    mkdir -p "$to/include" "$to/lib/pkgconfig" "$to/lib/cmake/ayre"
+    prefix=${2:?a folder to install into, such as /usr/local}
+    case "$prefix" in /*) ;; *) prefix="$PWD/$prefix" ;; esac
+    to="${DESTDIR:-}$prefix"
+    # From the folder of CMake's files back to $prefix.
+    up=$(echo "$libraries/cmake/ayre" | sed 's|[^/][^/]*|..|g')
+    mkdir -p "$to/include" "$to/$libraries/pkgconfig" "$to/$libraries/cmake/ayre"
     cp capi/include/ayre.h capi/include/ayre.hpp "$to/include/"
-    cp "$folder/libayre.a" "$to/lib/"
+    cp "$folder/libayre.a" "$to/$libraries/"
     # Programs that run have the old one mapped: it is replaced, and not written over.
-    cp -P --remove-destination "$folder"/libayre.so* "$to/lib/"
-    pkg_config "$to" >"$to/lib/pkgconfig/ayre.pc"
-    cmake >"$to/lib/cmake/ayre/ayre-config.cmake"
-    cmake_version >"$to/lib/cmake/ayre/ayre-config-version.cmake"
+    cp -P --remove-destination "$folder"/libayre.so* "$to/$libraries/"
+    pkg_config "$prefix" >"$to/$libraries/pkgconfig/ayre.pc"
+    cmake >"$to/$libraries/cmake/ayre/ayre-config.cmake"
+    cmake_version >"$to/$libraries/cmake/ayre/ayre-config-version.cmake"
     echo "capi: installed below $to"
-    echo "try: PKG_CONFIG_PATH=$to/lib/pkgconfig pkg-config --cflags --libs ayre"
+    echo "try: PKG_CONFIG_PATH=$prefix/$libraries/pkgconfig pkg-config --cflags --libs ayre"
 else
-    echo "capi: $folder/libayre.so, $folder/libayre.a, capi/include/ayre.h"
+    echo "capi: $folder/libayre.so, $folder/libayre.a, capi/include/ayre.h, capi/include/ayre.hpp"
 fi

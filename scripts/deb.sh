@@ -1,18 +1,20 @@
 #!/bin/sh
-# Builds a package for Debian: the tool, its manual and completions, and the provider where
-# libfabric looks for providers. PROFILE=checked takes what the tests have built.
+# Builds packages for Debian. ayre has the tool, its manual and completions, and the provider where
+# libfabric looks for providers. libayre0 has the library for programs in C and C++, and libayre-dev
+# the rest that they are compiled with. PROFILE=checked takes what the tests have built.
 #
 # usage: scripts/deb.sh [try]
-#   try  installs it besides, uses it and removes it, as root, seen by nobody else
+#   try  installs them besides, uses them and removes them, as root, seen by nobody else
 set -eu
 cd "$(dirname "$0")/.."
 
 say() { echo "deb: $*"; }
 
 profile="${PROFILE:-release}"
+# What is only tried is compressed quickly.
 case "$profile" in
-release) fabric=provider ;;
-*) fabric=$profile ;;
+release) fabric=provider level=6 ;;
+*) fabric=$profile level=1 ;;
 esac
 PROFILE="$profile" scripts/build.sh ayre-cli
 PROFILE=$fabric scripts/provider.sh >/dev/null
@@ -22,8 +24,9 @@ target=$(echo "$metadata" | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 maintainer="${DEBFULLNAME:-The authors of Ayre} <${DEBEMAIL:-ayre@localhost}>"
 architecture=$(dpkg --print-architecture)
+multiarch=$(gcc -print-multiarch)
 # Debian's libfabric looks here where FI_PROVIDER_PATH is not set.
-libraries="usr/lib/$(gcc -print-multiarch)/libfabric"
+providers="usr/lib/$multiarch/libfabric"
 # All files are as old as the commit: the same programs give the same package.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
@@ -32,14 +35,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-root="$work/root"
-package="$target/deb/ayre_$version-1_$architecture.deb"
+tool="$work/ayre"
+library="$work/libayre0"
+headers="$work/libayre-dev"
 
 # What the licences of the crates that are linked ask for: their texts, each once.
 notices() {
     cargo metadata --format-version 1 --filter-platform x86_64-unknown-linux-gnu |
         grep -o '"manifest_path":"[^"]*"' | cut -d'"' -f4 | sort -u >"$work/manifests"
-    cargo tree -p ayre-cli -p ayre-provider -e normal,build --prefix none -f '{p}' |
+    cargo tree -p ayre-cli -p ayre-provider -p ayre-capi -e normal,build --prefix none -f '{p}' |
         awk '{ print $1 "-" substr($2, 2) }' | sort -u >"$work/linked"
     while read -r crate; do
         folder=$(dirname "$(grep -F "/$crate/Cargo.toml" "$work/manifests" || echo none/none)")
@@ -91,13 +95,24 @@ needs() {
     objdump -T "$@" | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -V | tail -n 1
 }
 
-fill() {
-    install -D -m 755 "$target/$profile/ayre" "$root/usr/bin/ayre"
-    install -D -m 644 "$target/$fabric/libfabric/libayre-fi.so" "$root/$libraries/libayre-fi.so"
-    strip --strip-unneeded "$root/usr/bin/ayre" "$root/$libraries/libayre-fi.so"
-    share="$root/usr/share"
+# The texts that each package has.
+documents() {
+    mkdir -p "$1"
+    cp CHANGELOG.md "$1/changelog"
+    history >"$1/changelog.Debian"
+    copyright >"$1/copyright"
+    cp "$work/notices" "$1/notices"
+    gzip -9n "$1"/changelog* "$1/notices"
+}
+
+fill_tool() {
+    install -D -m 755 "$target/$profile/ayre" "$tool/usr/bin/ayre"
+    install -D -m 644 "$target/$fabric/libfabric/libayre-fi.so" "$tool/$providers/libayre-fi.so"
+    strip --strip-unneeded "$tool/usr/bin/ayre" "$tool/$providers/libayre-fi.so"
+    share="$tool/usr/share"
     ayre="$target/$profile/ayre"
     "$ayre" man "$share/man/man1"
+    gzip -9n "$share/man/man1"/*
     mkdir -p "$share/bash-completion/completions" "$share/zsh/vendor-completions" \
         "$share/fish/vendor_completions.d" "$share/doc/ayre/docs"
     "$ayre" completions bash >"$share/bash-completion/completions/ayre"
@@ -105,25 +120,63 @@ fill() {
     "$ayre" completions fish >"$share/fish/vendor_completions.d/ayre.fish"
     cp README.md SECURITY.md "$share/doc/ayre"
     cp docs/*.md "$share/doc/ayre/docs"
-    cp CHANGELOG.md "$share/doc/ayre/changelog"
-    history >"$share/doc/ayre/changelog.Debian"
-    copyright >"$share/doc/ayre/copyright"
-    notices >"$share/doc/ayre/notices"
-    gzip -9n "$share/man/man1"/* "$share/doc/ayre"/changelog* "$share/doc/ayre/notices"
-    chmod -R u=rwX,go=rX "$root"
+    documents "$share/doc/ayre"
 }
 
+fill_libraries() {
+    PROFILE="$profile" DESTDIR="$headers" LIBDIR="lib/$multiarch" scripts/capi.sh install /usr \
+        >/dev/null
+    lib="usr/lib/$multiarch"
+    mkdir -p "$library/$lib"
+    mv "$headers/$lib"/libayre.so.* "$library/$lib/"
+    strip --strip-unneeded "$library/$lib/libayre.so.$version"
+    chmod 644 "$library/$lib/libayre.so.$version"
+    strip --strip-debug "$headers/$lib/libayre.a"
+    documents "$library/usr/share/doc/libayre0"
+    documents "$headers/usr/share/doc/libayre-dev"
+    cp -R capi/examples "$headers/usr/share/doc/libayre-dev/"
+}
+
+# The name, what it depends on, its section, and its description.
 control() {
     cat <<END
-Package: ayre
+Package: $1
 Version: $version-1
 Architecture: $architecture
 Maintainer: $maintainer
-Installed-Size: $(du -sk "$root" | cut -f1)
-Depends: libc6 (>= $(needs "$root/usr/bin/ayre" "$root/$libraries/libayre-fi.so")), libgcc-s1
-Suggests: libfabric1 (>= 1.17), libfabric-bin, openmpi-bin
-Section: net
+Installed-Size: $(du -sk "$work/$1" | cut -f1)
+Depends: $2
+Section: $3
 Priority: optional
+END
+    [ "$1" != ayre ] || echo "Suggests: libfabric1 (>= 1.17), libfabric-bin, openmpi-bin"
+    [ "$1" = ayre ] || echo "Multi-Arch: same"
+    cat
+}
+
+build() {
+    root="$work/$1"
+    mkdir -p "$root/DEBIAN" "$target/deb"
+    control "$@" >"$root/DEBIAN/control"
+    if [ "$1" = libayre0 ]; then
+        echo "libayre 0 libayre0 (>= $version)" >"$root/DEBIAN/shlibs"
+        echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
+    fi
+    chmod -R u=rwX,go=rX "$root"
+    (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+    find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    package="$target/deb/$1_$version-1_$architecture.deb"
+    dpkg-deb --root-owner-group -z$level --build "$root" "$package" >/dev/null
+    packages="$packages $package"
+    say "$package, $(($(wc -c <"$package") / 1024)) KiB"
+}
+
+packages=
+notices >"$work/notices"
+fill_tool
+fill_libraries
+build ayre "libc6 (>= $(needs "$tool/usr/bin/ayre" "$tool/$providers/libayre-fi.so")), libgcc-s1" \
+    net <<'END'
 Description: network interface in software, with a provider of libfabric
  Processes put and get each other's memory, send messages and wait for each
  other, within a host through shared memory and between hosts by encrypted
@@ -131,24 +184,29 @@ Description: network interface in software, with a provider of libfabric
  offers. Programs that use libfabric, as those of MPI do, find the provider
  "ayre".
 END
-}
-
-build() {
-    fill
-    mkdir -p "$root/DEBIAN" "$target/deb"
-    control >"$root/DEBIAN/control"
-    (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
-    find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-    dpkg-deb --root-owner-group --build "$root" "$package" >/dev/null
-    say "$package, $(($(wc -c <"$package") / 1024)) KiB"
-}
-
-build
+build libayre0 "libc6 (>= $(needs "$library/usr/lib/$multiarch/libayre.so.$version")), libgcc-s1" \
+    libs <<'END'
+Description: network interface in software, the library
+ Processes put and get each other's memory, send messages and wait for each
+ other, within a host through shared memory and between hosts by encrypted
+ links. This is the library that programs in C and C++ run with.
+END
+build libayre-dev "libayre0 (= $version-1), libc6-dev" libdevel <<'END'
+Description: network interface in software, headers for C and C++
+ Processes put and get each other's memory, send messages and wait for each
+ other, within a host through shared memory and between hosts by encrypted
+ links. This has ayre.h and ayre.hpp, the static library, the files by which
+ pkg-config and CMake find them, and examples.
+END
 [ "${1:-}" = try ] || exit 0
 if [ "$(id -u)" -ne 0 ]; then
     say "only root can install what is to be tried"
     exit 1
 fi
 mpicc.openmpi -Wall -o "$work/ring" scripts/deb-try/ring.c
-unshare --mount scripts/deb-try/try.sh "$package" "$work/ring"
+# It takes a minute, so only packages for others are looked at.
+# shellcheck disable=SC2086 # several packages
+[ "$profile" != release ] || lintian --fail-on error $packages
+# shellcheck disable=SC2086
+unshare --mount scripts/deb-try/try.sh "$work/ring" $packages
 say "installed, used and removed"

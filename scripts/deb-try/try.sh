@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs a package, uses it as a person would, and removes it. To be run in a mount namespace of
-# its own: what is installed lies in memory above the system's folders, where nobody else sees it.
+# Installs packages, uses them as a person would, and removes them. To be run in a mount namespace
+# of its own: what is installed lies in memory above the system's folders, where nobody sees it.
 #
-# usage: unshare --mount scripts/deb-try/try.sh PACKAGE RING
+# usage: unshare --mount scripts/deb-try/try.sh RING PACKAGE...
 #   RING  a program of Open MPI that says how many ranks it has counted
 set -eu
 
-package="$1"
-ring="$2"
+ring="$1"
+shift
 
 fail() {
     echo "deb: $*"
@@ -23,8 +23,8 @@ for folder in usr etc var; do
 done
 unset FI_PROVIDER_PATH MANPATH
 
-dpkg -i "$package" >"$over/log" || fail "dpkg -i: $(cat "$over/log")"
-files=$(dpkg -L ayre)
+dpkg -i "$@" >"$over/log" 2>&1 || fail "dpkg -i: $(cat "$over/log")"
+files=$(dpkg -L ayre libayre0 libayre-dev)
 
 ayre info >"$over/info" || fail "ayre info fails"
 fi_info -p ayre >"$over/offers" || fail "libfabric does not find the provider"
@@ -46,7 +46,30 @@ counted=$(OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_opal_common_ofi_provider_inc
     mpirun.openmpi --oversubscribe -n 2 "$ring" 2>&1) || fail "mpirun: $counted"
 [ "$counted" = "counted 2 of 2" ] || fail "mpirun: $counted"
 
-dpkg -P ayre >"$over/log" || fail "dpkg -P: $(cat "$over/log")"
+examples=/usr/share/doc/libayre-dev/examples
+greets() {
+    ayre run -n 2 -- "$1" >"$over/said" || fail "$1: $(cat "$over/said")"
+    [ "$(grep -c 'hello, neighbour' "$over/said")" = 2 ] || fail "$1: $(cat "$over/said")"
+}
+# shellcheck disable=SC2046 # several words
+cc -o "$over/hello" $examples/hello.c $(pkg-config --cflags --libs ayre) || fail "no program in C"
+greets "$over/hello"
+cat >"$over/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.13)
+project(hello C CXX)
+set(CMAKE_CXX_STANDARD 17)
+find_package(ayre 0.1 REQUIRED)
+add_executable(shared $examples/hello.cpp)
+target_link_libraries(shared ayre::ayre)
+add_executable(static $examples/hello.c)
+target_link_libraries(static ayre::static)
+END
+{ cmake -S "$over" -B "$over/build" && cmake --build "$over/build"; } >"$over/log" 2>&1 ||
+    fail "cmake: $(cat "$over/log")"
+greets "$over/build/shared"
+greets "$over/build/static"
+
+dpkg -P ayre libayre0 libayre-dev >"$over/log" || fail "dpkg -P: $(cat "$over/log")"
 for file in $files; do
     [ ! -f "$file" ] || fail "$file is still there"
 done

@@ -120,6 +120,14 @@ for peer in UCX libfabric MPI; do
     done
 done
 
+# A language without its library or package has its reason there.
+for language in Rust C Python; do
+    grep -Eq "<th>$language</th>|<dt>$language</dt>" "$scratch/perf.html" || {
+        echo "report: perf.html has no $language" >&2
+        exit 1
+    }
+done
+
 check "$scratch/perf.html" 7 light 1
 check "$scratch/perf.html" 7 dark 0
 check "$scratch/study.html" 3 dark 0

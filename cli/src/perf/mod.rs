@@ -17,6 +17,7 @@ use clap::ValueEnum;
 mod case;
 mod catalogue;
 mod kept;
+mod languages;
 mod launch;
 mod names;
 mod net;
@@ -118,6 +119,10 @@ pub(crate) struct Args {
     /// Figures are kept, and not printed
     #[arg(long, hide = true)]
     unprinted: bool,
+
+    /// Is a rank of the program that is measured in each language
+    #[arg(long, hide = true)]
+    same: bool,
 }
 
 /// The processor that executes operations.
@@ -133,6 +138,10 @@ pub(crate) enum Mode {
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if let Some(fd) = args.shared_fd {
         return run_rank(&args, fd);
+    }
+    if args.same {
+        languages::run()?;
+        return Ok(ExitCode::SUCCESS);
     }
     if args.list {
         return print(&names::list());
@@ -189,6 +198,9 @@ fn write_page(args: &Args, path: &FilePath, kept: &Kept) -> Result<()> {
     let compared = compared.transpose()?;
     if let Some(comparison) = &compared {
         page::add_comparison(&mut page, comparison)?;
+    }
+    if is_compared && languages::are_asked_for(args) {
+        page::add_languages(&mut page, &languages::compare(args)?);
     }
     page::add_figures(&mut page, &figures)?;
     figures.extend(compared.into_iter().flat_map(|comparison| comparison.figures));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 
 use super::kept::Figure;
+use super::languages::Languages;
 use super::peers::{Compared, Comparison};
 use super::report::{human_size, three_digits};
 use crate::info;
@@ -97,6 +98,18 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison) -> Result
     page.charts(&charts.into_iter().flatten().collect::<Vec<_>>())?;
     page.facts(comparison.told.iter().map(|(name, told)| (name, told)));
     Ok(())
+}
+
+/// Adds the same program in all languages.
+pub(super) fn add_languages(page: &mut Page, languages: &Languages) {
+    page.heading("In three languages");
+    page.text(&format!(
+        "The same program in each language, as two processes of this host: {} rounds by turns, \
+         and the medians. The last columns say how much longer an operation takes than in Rust.",
+        languages.rounds
+    ));
+    page.table(&languages.table());
+    page.facts(languages.absent.iter().map(|(name, why)| (name, why)));
 }
 
 /// The chart of latencies alone, as an SVG file.

@@ -33,7 +33,7 @@ pub(super) fn line_of(program: &str, arguments: &[&str], begins: &str) -> Option
 }
 
 /// Runs a program to its end; returns what it wrote.
-pub(super) fn run(command: &mut Command) -> Result<String> {
+pub(in crate::perf) fn run(command: &mut Command) -> Result<String> {
     Running::start(command, None)?.wait(Instant::now() + TIMEOUT)
 }
 
@@ -146,16 +146,16 @@ fn is_listened_to(port: u16) -> bool {
 }
 
 /// A folder that goes with this.
-pub(super) struct Folder(PathBuf);
+pub(in crate::perf) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn create() -> Result<Self> {
+    pub(in crate::perf) fn create() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("ayre-perf-{}", std::process::id()));
         fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::perf) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
-mod child;
+pub(super) mod child;
 mod fabric;
 mod mpi;
 mod ucx;

@@ -18,9 +18,10 @@ pub(crate) const COMPILERS: [&str; 4] = ["gcc", "clang", "g++", "clang++"];
 pub(crate) const CHECKED: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
 /// Both sides are checked. Tables of the process stay, which its ports share.
-pub(crate) const VALGRIND: [&str; 5] = [
+pub(crate) const VALGRIND: [&str; 6] = [
     "valgrind",
     "-q",
+    concat!("--suppressions=", env!("CARGO_MANIFEST_DIR"), "/tests/c/valgrind.supp"),
     "--error-exitcode=9",
     "--leak-check=full",
     "--errors-for-leak-kinds=definite",

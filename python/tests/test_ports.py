@@ -87,9 +87,11 @@ def test_a_revoked_grant_is_a_fault(loop: Loop) -> None:
 def test_all_reasons_for_no_room_have_a_name(pair: Pair) -> None:
     near, _ = pair
     counters = near.counters()
-    assert [counters.busy(reason) for reason in Busy] == [0] * len(Busy)
+    # Those of streams and groups come behind those that a port counts.
+    counted = [reason for reason in Busy if reason < Busy.STREAM_FULL]
+    assert [counters.busy(reason) for reason in counted] == [0] * len(counted)
     with pytest.raises(ayre.InvalidError, match="no such reason"):
-        counters.busy(len(Busy))
+        counters.busy(Busy.STREAM_FULL)
 
 
 def test_a_message_waits_for_room(pair: Pair) -> None:

@@ -89,6 +89,17 @@ impl DroppedCall {
     }
 }
 
+impl Messenger {
+    /// Makes a call of the engine's messenger, without the interpreter's lock.
+    pub(crate) fn detached<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut ayre::active::Messenger<()>) -> Outcome<T> + Send,
+    ) -> Outcome<T> {
+        self.port.get().with_messenger(|messenger| py.detach(|| call(messenger)))
+    }
+}
+
 #[pymethods]
 impl Messenger {
     #[new]
@@ -138,8 +149,8 @@ impl Messenger {
     /// or another buffer, of at most 64 MiB.
     ///
     /// Blocks until the message has room, and runs handlers meanwhile. Raises what one of them
-    /// raises, once the message is sent. A handler that the peer does not have
-    /// is no error here: see `failures`.
+    /// raises, once the message is sent. A handler that the peer does not have is no error here:
+    /// see `failures`.
     #[pyo3(signature = (peer, handler, *arguments, payload=None))]
     fn call(
         &self,

@@ -26,17 +26,6 @@ pub(crate) struct Channel {
     number: u8,
 }
 
-impl Channel {
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        call: impl FnOnce(&mut ayre::Messenger<()>) -> Outcome<T> + Send,
-    ) -> Outcome<T> {
-        let port = self.messenger.get().port.get();
-        port.with_messenger(|messenger| py.detach(|| call(messenger)))
-    }
-}
-
 #[pymethods]
 impl Channel {
     #[new]
@@ -67,7 +56,7 @@ impl Channel {
     ) -> Outcome<()> {
         let (py, head, mut room) = (arguments.py(), Head::new(handler, arguments)?, Room::new());
         let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
-        self.with(py, |messenger| {
+        self.messenger.get().detached(py, |messenger| {
             let mut on = messenger.on(self.channel);
             counted!(head.count, N => {
                 let (handler, arguments) = (with_id::<N>(head.handler)?, head.arguments::<N>());
@@ -90,7 +79,7 @@ impl Channel {
     ) -> Outcome<()> {
         let (py, head, mut room) = (arguments.py(), Head::new(handler, arguments)?, Room::new());
         let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
-        self.with(py, |messenger| {
+        self.messenger.get().detached(py, |messenger| {
             let mut on = messenger.on(self.channel);
             counted!(head.count, N => {
                 let (handler, arguments) = (with_id::<N>(head.handler)?, head.arguments::<N>());
@@ -102,7 +91,7 @@ impl Channel {
     /// Stops running messages of the channel. When its window is full, further ones stay at their
     /// senders. Other channels go on. Does not block.
     fn hold(&self, py: Python<'_>) -> Outcome<()> {
-        self.with(py, |messenger| {
+        self.messenger.get().detached(py, |messenger| {
             messenger.channels().hold(self.channel);
             Ok(())
         })
@@ -111,7 +100,7 @@ impl Channel {
     /// Runs messages of a held channel again, first those that have come meanwhile: in the next
     /// calls that run handlers. Does not block.
     fn release(&self, py: Python<'_>) -> Outcome<()> {
-        self.with(py, |messenger| {
+        self.messenger.get().detached(py, |messenger| {
             messenger.channels().release(self.channel);
             Ok(())
         })
@@ -120,12 +109,16 @@ impl Channel {
     /// Runs messages that have come by the channel, held or not, and those without a channel. Does
     /// not block. Returns how many handlers have run. Raises what a handler has raised.
     fn poll(&self, py: Python<'_>) -> Outcome<usize> {
-        self.with(py, |messenger| Ok(messenger.channels().poll_only(&mut (), self.channel)))
+        self.messenger
+            .get()
+            .detached(py, |messenger| Ok(messenger.channels().poll_only(&mut (), self.channel)))
     }
 
     /// The bytes of messages that wait here for a peer by the channel.
     fn backlog(&self, py: Python<'_>, peer: Peer) -> Outcome<usize> {
-        self.with(py, |messenger| Ok(messenger.channels().backlog(peer.0, self.channel)))
+        self.messenger
+            .get()
+            .detached(py, |messenger| Ok(messenger.channels().backlog(peer.0, self.channel)))
     }
 
     fn __repr__(&self) -> String {

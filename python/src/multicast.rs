@@ -160,17 +160,6 @@ impl Messenger {
     }
 }
 
-impl Membership {
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        call: impl FnOnce(&mut ayre::Messenger<()>) -> Outcome<T> + Send,
-    ) -> Outcome<T> {
-        let port = self.messenger.get().port.get();
-        port.with_messenger(|messenger| py.detach(|| call(messenger)))
-    }
-}
-
 #[pymethods]
 impl Membership {
     /// Calls a handler at all members, this port among them, with at most 1 MiB, arguments
@@ -187,7 +176,7 @@ impl Membership {
     ) -> Outcome<()> {
         let (py, head, mut room) = (arguments.py(), Head::new(handler, arguments)?, Room::new());
         let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
-        self.with(py, |messenger| {
+        self.messenger.get().detached(py, |messenger| {
             let (mut groups, to) = (messenger.multicast(), self.membership);
             counted!(head.count, N => {
                 let (handler, arguments) = (with_id::<N>(head.handler)?, head.arguments::<N>());
@@ -207,7 +196,7 @@ impl Membership {
     ) -> Outcome<()> {
         let (py, head, mut room) = (arguments.py(), Head::new(handler, arguments)?, Room::new());
         let bytes = payload.map_or(Ok(&[][..]), |payload| room.bytes(payload))?;
-        self.with(py, |messenger| {
+        self.messenger.get().detached(py, |messenger| {
             let (mut groups, to) = (messenger.multicast(), self.membership);
             counted!(head.count, N => {
                 let (handler, arguments) = (with_id::<N>(head.handler)?, head.arguments::<N>());
@@ -219,15 +208,19 @@ impl Membership {
     /// Leaves the group, behind all messages of this port. Blocks until no member needs this port
     /// any more, and runs handlers meanwhile.
     fn leave(&self, py: Python<'_>) -> Outcome<()> {
-        self.with(py, |messenger| Ok(messenger.multicast().leave(&mut (), self.membership)?))
+        self.messenger
+            .get()
+            .detached(py, |messenger| Ok(messenger.multicast().leave(&mut (), self.membership)?))
     }
 
     /// The members in the order in which they joined, as this port knows them: none if it is no
     /// member.
     #[getter]
     fn members(&self, py: Python<'_>) -> Outcome<Vec<u16>> {
-        let members =
-            self.with(py, |messenger| Ok(messenger.multicast().members(self.membership)))?;
+        let members = self
+            .messenger
+            .get()
+            .detached(py, |messenger| Ok(messenger.multicast().members(self.membership)))?;
         Ok(members.iter().map(|member| member.0).collect())
     }
 }

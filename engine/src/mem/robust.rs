@@ -31,7 +31,7 @@ const _: () = assert!(align_of::<libc::pthread_mutex_t>() <= MUTEX, "and is alig
 /// How a mutex was found when it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Nobody held it.
+    /// No thread held it.
     Free,
     /// Its holder has died: what it guards may be half changed.
     Abandoned,

@@ -1,5 +1,5 @@
-//! The same program in Rust, C and Python, by turns on the same cores: the share of a language in
-//! the time of an operation.
+//! The cost of a language: the time of an operation that is called from it. One program is written
+//! in Rust, C and Python. The three run by turns on the same cores.
 
 use std::ffi::OsString;
 use std::process::Command;

@@ -29,6 +29,7 @@
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |
 //! | [`stream`] | pipelines of stages at several ports, with credit for each hop | spec/50 |
+//! | [`socket`] | streams of sockets: by the kernel or by a ring, changed at marks | spec/58 |
 //! | [`logical`] | logical channels: whose turn it is, and room for each | spec/52 |
 //! | [`node`] | a whole node, and the machines that it consists of | spec/10, 30, 60, 89 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
@@ -66,6 +67,7 @@ pub mod refusal;
 pub mod ring;
 pub mod rma;
 pub mod segment;
+pub mod socket;
 pub mod stream;
 pub mod units;
 pub mod xlate;

@@ -33,7 +33,7 @@ pub fn file_of_rank(pattern: &Path) -> Result<impl Write + Send + 'static, Strin
 }
 
 pub use crate::mem::biased::Biased;
-pub use crate::sys::{bell, descriptor, fork, thread};
+pub use crate::sys::{bell, descriptor, fork, hidden, thread};
 pub use ayre_proto::heap;
 
 /// For the conformance suite: a record of all calls that a device was given.

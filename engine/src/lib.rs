@@ -106,6 +106,9 @@ pub mod settings;
 // Models know no system that wakes threads.
 #[cfg(not(loom))]
 pub mod shared;
+#[doc(hidden)]
+#[cfg(not(loom))]
+pub mod socket;
 pub mod stream;
 mod sync;
 mod sys;

@@ -30,6 +30,13 @@
 //! | SHARE-R2 tail of a shared queue | SHARE-A2 a consumer's look | the records before it |
 //! | SHARE-R3 head, free pages | SHARE-A3 a producer's look | those records were copied out |
 //! | SHARE-R4 record marked as done | SHARE-A4 wait for all | the work on it |
+//! | SOCK-R1 position of a stream | SOCK-A1 its reader | the bytes before it, marks and origin |
+//! | SOCK-R2 position of its reader | SOCK-A2 its writer | those bytes were copied out |
+//! | SOCK-R3 state of a slot | SOCK-A3 the other side's look | offer, or proof |
+//! | SOCK-R4 mark of a rung slot | SOCK-A4 the woken side | all before the bell was rung |
+//! | SOCK-R5 slot given back | SOCK-A5 slot claimed | all use of the slot |
+//! | SOCK-R6 what an end wants | SOCK-A6 the other end | its positions, if it has gone |
+//! | FAMILY-R1 lock released | FAMILY-A1 lock taken | all that was done while it was held |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
 //! In some pairs each side stores and then loads, and at least one must see the other's store. They
@@ -39,11 +46,16 @@
 //! |---|---|
 //! | a sender publishes, then reads `asleep` | a sleeper sets `asleep`, then reads its lanes |
 //! | an initiator sets `active`, then reads the generation | an owner does the reverse |
+//! | an end of a stream publishes, then looks at a doorbell | the other end does the reverse |
 //! | a program's call sets `inside`, then reads `wanted` | a guest ([`biased`]) does the reverse |
 pub(crate) mod biased;
 pub(crate) mod bytes;
 pub(crate) mod depot;
+#[cfg_attr(loom, allow(dead_code, reason = "models know no sockets"))]
+pub(crate) mod doorbell;
 pub(crate) mod exposed;
+#[cfg(not(loom))]
+pub(crate) mod family;
 pub(crate) mod fence;
 pub(crate) mod file;
 pub(crate) mod inject;
@@ -57,6 +69,8 @@ mod model_biased;
 #[cfg(all(test, loom))]
 mod model_depot;
 #[cfg(all(test, loom))]
+mod model_doorbell;
+#[cfg(all(test, loom))]
 mod model_kick;
 pub(crate) mod page;
 mod private;
@@ -66,6 +80,8 @@ pub(crate) mod region;
 pub(crate) mod ring;
 #[cfg(not(loom))]
 pub(crate) mod robust;
+#[cfg(not(loom))]
+pub(crate) mod socket;
 pub(crate) mod span;
 pub(crate) mod word;
 

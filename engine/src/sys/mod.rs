@@ -13,6 +13,7 @@ mod crc;
 pub(crate) mod credentials;
 pub mod descriptor;
 pub mod fork;
+pub mod hidden;
 pub(crate) mod longest_file;
 pub(crate) mod peer;
 #[cfg(feature = "job")]

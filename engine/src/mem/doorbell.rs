@@ -1,0 +1,67 @@
+//! How the two ends of a stream tell each other their positions, and wake each other. One end
+//! publishes, and then looks whether the other one sleeps. The other one says that it sleeps, and
+//! then looks at the positions. `model_doorbell.rs` runs this code through all interleavings.
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use ayre_proto::socket::Wants;
+
+/// Tells how far this end has come.
+#[inline]
+pub(crate) fn tell(position: &AtomicU64, value: u64) {
+    // SOCK-R1, SOCK-R2: the bytes before it were copied in, or out.
+    position.store(value, Ordering::Release);
+}
+
+/// How far the other end says that it has come.
+#[inline]
+pub(crate) fn told(position: &AtomicU64) -> u64 {
+    // SOCK-A1, SOCK-A2: the bytes before it are there, or were copied out.
+    position.load(Ordering::Acquire)
+}
+
+/// A word by which an end says whether it is to be woken. Once it has gone, it says nothing else.
+pub(crate) struct Doorbell<'a>(&'a AtomicU32);
+
+impl<'a> Doorbell<'a> {
+    pub(crate) fn over(word: &'a AtomicU32) -> Self {
+        Self(word)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Wants {
+        // SOCK-A6: all that the end did before it has gone.
+        Wants::of_word(self.0.load(Ordering::Acquire))
+    }
+
+    /// Says it, unless this end has gone; then orders what is looked at next behind that.
+    pub(crate) fn set(&self, wants: Wants) {
+        let (gone, word) = (Wants::Gone.to_word(), wants.to_word());
+        // Relaxed: the exchange decides.
+        let mut last = self.0.load(Ordering::Relaxed);
+        while last != gone {
+            // SOCK-R6: this end's positions.
+            match self.0.compare_exchange(last, word, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(found) => last = found,
+            }
+        }
+        // FENCE-A1: the other end publishes and then looks at this word, behind a fence of its own.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The wish of the other end, after all that was published before.
+    #[inline]
+    pub(crate) fn look(&self) -> Wants {
+        // FENCE-R1: pairs with the fence of set().
+        fence(Ordering::SeqCst);
+        self.get()
+    }
+
+    /// Has a bell ring once: changes [`Wants::Bell`] to [`Wants::Looking`], and
+    /// [`Wants::KernelBell`] to [`Wants::Kernel`]. False where the word has changed since.
+    pub(crate) fn take(&self, from: Wants) -> bool {
+        let to = if from.is_ring() { Wants::Looking } else { Wants::Kernel };
+        let (from, to) = (from.to_word(), to.to_word());
+        // Relaxed: it only decides which thread rings.
+        self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}

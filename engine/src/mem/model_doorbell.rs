@@ -1,0 +1,173 @@
+//! A model of a stream whose bytes go by a ring, through all interleavings: the code of
+//! [`super::doorbell`] over loom's words. A ring for one byte, a writer that sleeps while it is
+//! full, and a reader that sleeps while it is empty. The bells are under a lock, as in the kernel.
+//!
+//! An end that sleeps while it could go on sleeps for ever, which loom reports.
+use super::doorbell::{Doorbell, tell, told};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use ayre_proto::socket::Wants;
+use loom::cell::UnsafeCell;
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Faults. If the model passes with one of them, it proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutant {
+    None,
+    /// An end looks at the other one's word before its position is visible.
+    LooksWithoutFence,
+    /// An end looks at the other one's position before its word is visible.
+    SetsWithoutFence,
+    /// An end sleeps without a look behind its word.
+    SleepsAtOnce,
+    /// An end forgets that its bell was rung after it has said that it sleeps.
+    HushesLate,
+    /// The writer does not wake a reader that has changed its mind meanwhile.
+    LeavesKernelAsleep,
+}
+
+const MUTANTS: [Mutant; 5] = [
+    Mutant::LooksWithoutFence,
+    Mutant::SetsWithoutFence,
+    Mutant::SleepsAtOnce,
+    Mutant::HushesLate,
+    Mutant::LeavesKernelAsleep,
+];
+
+/// The number of bytes.
+const BYTES: u64 = 2;
+
+/// One end: its position, its word, and its bell.
+struct End {
+    position: AtomicU64,
+    word: AtomicU32,
+    is_rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+struct Bed {
+    writer: End,
+    reader: End,
+    /// The ring: loom fails where two uses of it are not ordered.
+    ring: UnsafeCell<u64>,
+    mutant: Mutant,
+}
+
+// SAFETY: the cell is the model's, and loom reports accesses that would be a race.
+unsafe impl Sync for Bed {}
+
+impl End {
+    fn new() -> Self {
+        let word = AtomicU32::new(Wants::Looking.to_word());
+        let (is_rung, changed) = (Mutex::new(false), Condvar::new());
+        Self { position: AtomicU64::new(0), word, is_rung, changed }
+    }
+
+    fn doorbell(&self) -> Doorbell<'_> {
+        Doorbell::over(&self.word)
+    }
+
+    /// As `Bell::hush`.
+    fn hush(&self) {
+        *self.is_rung.lock().expect("nobody panics") = false;
+    }
+
+    /// As `Pair::ring`.
+    fn ring(&self) {
+        *self.is_rung.lock().expect("nobody panics") = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Bed {
+    /// As `wake_reader` and `wake_writer` behind what they look at.
+    fn wake(&self, end: &End) {
+        let wants = match self.mutant {
+            Mutant::LooksWithoutFence => end.doorbell().get(),
+            _ => end.doorbell().look(),
+        };
+        let is_left = self.mutant == Mutant::LeavesKernelAsleep && !wants.is_ring();
+        if wants.bell().is_some() && !is_left && end.doorbell().take(wants) {
+            end.ring();
+        }
+    }
+
+    /// As `waiter::wait_for`: says how it sleeps, looks again, and sleeps.
+    fn sleep_until(&self, end: &End, wants: Wants, is_ready: impl Fn() -> bool) {
+        while !is_ready() {
+            if self.mutant == Mutant::SetsWithoutFence {
+                // Relaxed: the mutant's.
+                end.word.store(wants.to_word(), Ordering::Relaxed);
+            } else {
+                end.doorbell().set(wants);
+            }
+            if self.mutant == Mutant::HushesLate {
+                end.hush();
+            }
+            if self.mutant == Mutant::SleepsAtOnce || !is_ready() {
+                let mut is_rung = end.is_rung.lock().expect("nobody panics");
+                while !*is_rung {
+                    is_rung = end.changed.wait(is_rung).expect("nobody panics");
+                }
+            }
+            end.doorbell().set(Wants::Looking);
+            end.hush();
+        }
+    }
+
+    fn write(&self) {
+        for tail in 0..BYTES {
+            let has_room = || told(&self.reader.position) == tail;
+            self.sleep_until(&self.writer, Wants::Bell(1), has_room);
+            // SAFETY: loom checks that nothing else uses it.
+            self.ring.with_mut(|byte| unsafe { *byte = tail + 1 });
+            tell(&self.writer.position, tail + 1);
+            self.wake(&self.reader);
+        }
+    }
+
+    fn read(&self, wants: Wants) {
+        for head in 0..BYTES {
+            let has_bytes = || told(&self.writer.position) > head;
+            self.sleep_until(&self.reader, wants, has_bytes);
+            // SAFETY: as in write().
+            let byte = self.ring.with(|byte| unsafe { *byte });
+            assert_eq!(byte, head + 1, "in order, once");
+            tell(&self.reader.position, head + 1);
+            self.wake(&self.writer);
+        }
+    }
+}
+
+fn check(wants: Wants, mutant: Mutant) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(3);
+    builder.check(move || {
+        let [writer, reader] = [End::new(), End::new()];
+        let bed = Arc::new(Bed { writer, reader, ring: UnsafeCell::new(0), mutant });
+        let writing = bed.clone();
+        let writer = thread::spawn(move || writing.write());
+        bed.read(wants);
+        writer.join().expect("the writer ends");
+    });
+}
+
+#[test]
+fn nobody_sleeps_while_there_are_bytes_or_there_is_room() {
+    check(Wants::Bell(0), Mutant::None);
+    // A reader that has just changed its mind about the ring.
+    check(Wants::KernelBell(0), Mutant::None);
+    for mutant in MUTANTS {
+        let wants = match mutant {
+            Mutant::LeavesKernelAsleep => Wants::KernelBell(0),
+            _ => Wants::Bell(0),
+        };
+        let run = AssertUnwindSafe(|| check(wants, mutant));
+        let failure = catch_unwind(run).expect_err("some run of the model shows the mutant");
+        let text = failure.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| failure.downcast_ref::<&str>().copied()).unwrap_or_default();
+        assert!(text.contains("deadlock"), "{mutant:?} fails for another reason: {text}");
+    }
+}

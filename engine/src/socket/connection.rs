@@ -1,0 +1,705 @@
+//! One connection: reading and writing, which never block here, and what each end wants.
+use super::meeting::{Addresses, Found};
+use super::pair::{Bell, Pair};
+use crate::mem::family::{self, Held};
+use crate::mem::socket::{Family, Seat, Side, SlotMemory, State};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use ayre_proto::lane::Malformed;
+use ayre_proto::socket::{
+    From, Incoming, MARKS, Outgoing, RING, Span, Taken, TakenBack, To, Wants, Written,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, recvmsg, send,
+    sendmsg, shutdown,
+};
+use std::sync::{Arc, OnceLock};
+
+/// A writer that waits for room is woken when at most this much of the ring is used.
+const WAKES_AT: u64 = RING / 2;
+/// A ring is writable while at least this much of it is free.
+const WRITABLE: u64 = RING / 4;
+
+/// Whether a writer can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// The ring has room.
+    Yes,
+    /// The ring has none.
+    No,
+    /// The kernel knows.
+    AskKernel,
+}
+
+/// Counts of a connection of this process.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Bytes that this process has written and read by the ring.
+    pub ring: [AtomicU64; 2],
+    /// Bytes that it has written and read by the kernel.
+    pub kernel: [AtomicU64; 2],
+}
+
+/// The part of a connection that both ends share.
+#[derive(Debug)]
+struct Shared {
+    pair: Arc<Pair>,
+    number: u32,
+    slot: SlotMemory,
+}
+
+/// A connection. Its TCP socket is the caller's.
+#[derive(Debug)]
+pub struct Connection {
+    seat: Seat,
+    shared: OnceLock<Shared>,
+    /// Both ends are known to have the connection.
+    is_agreed: AtomicBool,
+    /// The peer knows how much was read, and written, before that.
+    is_told: [AtomicBool; 2],
+    /// The peer's words were lies: the connection is reset.
+    is_broken: AtomicBool,
+    /// This process has closed it; threads may be about to use it still.
+    is_closed: AtomicBool,
+    /// An error of the kernel's that is told once the ring is empty.
+    late_error: AtomicU32,
+    counts: Counts,
+}
+
+const READING: usize = 0;
+const WRITING: usize = 1;
+
+impl Connection {
+    /// A connection of this process whose bytes go by the kernel, none of which was written or
+    /// read. None where the process has too many.
+    pub fn new() -> Option<Self> {
+        static FAMILY: OnceLock<Option<Family>> = OnceLock::new();
+        let seat = FAMILY.get_or_init(|| Family::new().ok()).as_ref()?.seat()?;
+        Some(Self {
+            seat,
+            shared: OnceLock::new(),
+            is_agreed: AtomicBool::new(false),
+            is_told: Default::default(),
+            is_broken: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            late_error: AtomicU32::new(0),
+            counts: Counts::default(),
+        })
+    }
+
+    /// The maker's: offers the connection in a slot near the number of its port. False where there
+    /// is no room.
+    pub fn offer(&self, pair: &Arc<Pair>, of: &Addresses) -> bool {
+        let Some((number, slot)) = pair.claim(of.maker.port().into()) else { return false };
+        slot.offer(of.words());
+        self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
+    }
+
+    /// The taker's: takes the offer in a slot. False where it was withdrawn.
+    pub fn take(&self, pair: &Arc<Pair>, (number, found): Found) -> bool {
+        let slot = pair.slot(number);
+        let is_taken = self.shared.get().is_none() && slot.take(found);
+        is_taken && self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
+    }
+
+    /// The pair and the number in it, as soon as both ends are known to have the connection.
+    pub fn place(&self) -> Option<(&Arc<Pair>, u32)> {
+        self.shared().map(|shared| (&shared.pair, shared.number))
+    }
+
+    /// Whether an offer was made or taken.
+    pub fn has_offer(&self) -> bool {
+        self.shared.get().is_some()
+    }
+
+    /// How many processes of this side have the connection.
+    pub fn holders(&self) -> u32 {
+        self.seat.holders()
+    }
+
+    /// Whether the peer has said that it writes nothing any more.
+    pub fn is_ended_by_peer(&self) -> bool {
+        self.shared().is_some_and(|shared| shared.slot.is_ended())
+    }
+
+    /// Bytes by either way.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The shared part, as soon as both ends are known to have it.
+    #[inline]
+    fn shared(&self) -> Option<&Shared> {
+        let shared = self.shared.get().filter(|_| !self.is_closed.load(Ordering::Relaxed))?;
+        (self.is_agreed.load(Ordering::Relaxed) || self.agree(shared)).then_some(shared)
+    }
+
+    fn agree(&self, shared: &Shared) -> bool {
+        let is_agreed = shared.slot.state() == State::Taken;
+        self.is_agreed.store(is_agreed, Ordering::Relaxed);
+        is_agreed
+    }
+
+    /// The shared part for a reader, under the lock of the readers.
+    #[inline]
+    fn for_reading(&self) -> Option<&Shared> {
+        let shared = self.shared()?;
+        if !self.is_told[READING].load(Ordering::Relaxed) {
+            shared.slot.tell_taken(self.seat.taken());
+            self.is_told[READING].store(true, Ordering::Relaxed);
+        }
+        Some(shared)
+    }
+
+    /// The shared part for a writer, under the lock of the writers.
+    #[inline]
+    fn for_writing(&self) -> Option<&Shared> {
+        let shared = self.shared()?;
+        if !self.is_told[WRITING].load(Ordering::Relaxed) {
+            shared.slot.publish(self.seat.outgoing().written.tail);
+            self.is_told[WRITING].store(true, Ordering::Relaxed);
+        }
+        Some(shared)
+    }
+
+    /// Whether bytes may come by the ring: both ends have the connection, and no other process of
+    /// this side has.
+    pub fn may_ring(&self) -> bool {
+        self.shared().is_some() && self.seat.holders() == 1
+    }
+
+    fn break_off(&self, socket: BorrowedFd<'_>) -> Errno {
+        self.is_broken.store(true, Ordering::Relaxed);
+        if let Some(shared) = self.shared.get() {
+            shared.pair.end();
+        }
+        let _ = shutdown(socket, Shutdown::Both);
+        Errno::CONNRESET
+    }
+
+    fn check(&self, when_broken: Errno) -> Result<(), Errno> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(when_broken);
+        }
+        if self.is_closed.load(Ordering::Relaxed) { Err(Errno::BADF) } else { Ok(()) }
+    }
+
+    /// Reads what is there. `PEEK` leaves it there; other flags are the kernel's.
+    ///
+    /// # Errors
+    /// `EAGAIN` where nothing is there, and the errors of recv(2).
+    pub fn read(
+        &self,
+        socket: BorrowedFd<'_>,
+        into: &mut [IoSliceMut<'_>],
+        flags: RecvFlags,
+    ) -> Result<usize, Errno> {
+        self.check(Errno::CONNRESET)?;
+        let held = family::lock(self.seat.read_lock()).ok_or(Errno::AGAIN)?;
+        let mut end = Incoming { taken: self.seat.taken() };
+        let shared = match self.for_reading() {
+            Some(shared) if !self.seat.has_left_reading() => shared,
+            _ => return self.read_kernel(&mut end, (None, socket), (into, u64::MAX), flags),
+        };
+        let mut ended: Option<Result<usize, Errno>> = None;
+        loop {
+            let written = shared.slot.written();
+            let way = end.way(&written);
+            self.tell_segment(shared, &end);
+            match way {
+                Err(Malformed) => return Err(self.break_off(socket)),
+                Ok(From::Kernel(most)) => {
+                    return self.read_kernel(&mut end, (Some(shared), socket), (into, most), flags);
+                }
+                Ok(From::Ring(span)) if span.len > 0 => {
+                    if let Some(Err(errno)) = ended {
+                        self.late_error.store(errno.raw_os_error() as u32, Ordering::Relaxed);
+                    }
+                    let end = (end, &written);
+                    return Ok(self.read_ring((held, shared), end, span, into, flags));
+                }
+                Ok(From::Ring(_)) => match ended {
+                    Some(Ok(1..)) => return Err(self.break_off(socket)),
+                    Some(ended) => return self.on_end(ended),
+                    // The ring may have got bytes, or the segment its end, before the kernel's.
+                    None => ended = self.look_behind(socket),
+                },
+            }
+            if ended.is_none() {
+                return Err(Errno::AGAIN);
+            }
+        }
+    }
+
+    /// The kernel's news behind an empty ring; None: nothing yet.
+    fn look_behind(&self, socket: BorrowedFd<'_>) -> Option<Result<usize, Errno>> {
+        match self.late_error.swap(0, Ordering::Relaxed) {
+            0 => Some(peek(socket)).filter(|end| *end != Err(Errno::AGAIN)),
+            errno => Some(Err(Errno::from_raw_os_error(errno as i32))),
+        }
+    }
+
+    /// Tells the writer that the reader has come to another segment.
+    #[inline]
+    fn tell_segment(&self, shared: &Shared, end: &Incoming) {
+        if end.taken.segment != self.seat.taken().segment {
+            self.seat.set_taken(end.taken);
+            shared.slot.tell_taken(end.taken);
+            shared.wake_writer();
+        }
+    }
+
+    /// The kernel says that no bytes follow: in order, or as the peer has died.
+    fn on_end(&self, result: Result<usize, Errno>) -> Result<usize, Errno> {
+        let is_own = self.seat.has_shut_reading();
+        if !is_own && self.shared().is_some_and(|shared| !shared.slot.is_ended()) {
+            self.seat.end();
+        }
+        result
+    }
+
+    fn read_kernel(
+        &self,
+        end: &mut Incoming,
+        (shared, socket): (Option<&Shared>, BorrowedFd<'_>),
+        (into, most): (&mut [IoSliceMut<'_>], u64),
+        flags: RecvFlags,
+    ) -> Result<usize, Errno> {
+        let asked: usize = into.iter().map(|piece| piece.len()).sum();
+        let result = with_limit(into, most, |into| {
+            let mut none = RecvAncillaryBuffer::default();
+            recvmsg(socket, into, &mut none, flags | RecvFlags::DONTWAIT).map(|got| got.bytes)
+        });
+        match result {
+            Ok(0) if asked > 0 => return self.on_end(Ok(0)),
+            Ok(len) if !flags.contains(RecvFlags::PEEK) => {
+                end.took(len as u64);
+                self.seat.set_taken(end.taken);
+                if let Some(shared) = shared {
+                    shared.slot.tell_taken(end.taken);
+                    // The writer may wait for room in the ring behind these bytes.
+                    if shared.slot.written().tail.saturating_sub(end.taken.head) <= WAKES_AT {
+                        shared.wake_writer();
+                    }
+                }
+                self.counts.kernel[READING].fetch_add(len as u64, Ordering::Relaxed);
+            }
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::FAULT) => {}
+            Err(errno) => return self.on_end(Err(errno)),
+        }
+        result
+    }
+
+    #[inline]
+    fn read_ring(
+        &self,
+        (held, shared): (Held<'_>, &Shared),
+        (mut end, written): (Incoming, &Written),
+        mut span: Span,
+        into: &mut [IoSliceMut<'_>],
+        flags: RecvFlags,
+    ) -> usize {
+        let mut copied = 0;
+        for piece in into {
+            let len = piece.len().min(span.len as usize);
+            shared.slot.copy_out(span.place, &mut piece[..len]);
+            span = advanced(span, len);
+            copied += len;
+        }
+        if flags.contains(RecvFlags::PEEK) {
+            return copied;
+        }
+        let used = written.tail.saturating_sub(end.taken.head);
+        end.took(copied as u64);
+        self.seat.set_taken(end.taken);
+        shared.slot.tell_taken(end.taken);
+        drop(held);
+        // A writer sleeps only while more than three quarters are used, so a reader that saw less
+        // than one quarter sees more in its next calls.
+        if used >= RING / 4 && used - copied as u64 <= WAKES_AT {
+            shared.wake_writer();
+        }
+        self.counts.ring[READING].fetch_add(copied as u64, Ordering::Relaxed);
+        copied
+    }
+
+    /// Writes what there is room for.
+    ///
+    /// # Errors
+    /// `EAGAIN` where there is no room, and the errors of send(2).
+    pub fn write(
+        &self,
+        socket: BorrowedFd<'_>,
+        from: &[IoSlice<'_>],
+        flags: SendFlags,
+    ) -> Result<usize, Errno> {
+        self.check(Errno::PIPE)?;
+        let held = family::lock(self.seat.write_lock()).ok_or(Errno::AGAIN)?;
+        let before = self.seat.outgoing();
+        let mut end = before;
+        let Some(shared) = self.for_writing() else {
+            return self.write_kernel(&mut end, (None, socket), from, flags);
+        };
+        self.pay(shared, socket)?;
+        let wants = shared.slot.wants().get();
+        if wants == Wants::Gone && !end.is_left {
+            self.take_back(shared, socket, &mut end)?;
+        }
+        let is_ended = self.seat.is_ended();
+        let by_ring = wants.is_ring() && !self.seat.refuses() && !is_ended;
+        let way = end.way(shared.slot.taken(), by_ring);
+        self.seat.set_outgoing(&end, &before);
+        shared.slot.tell(&end.written, &before.written);
+        match way {
+            Err(Malformed) => Err(self.break_off(socket)),
+            Ok(To::Wait) if !is_ended => Err(Errno::AGAIN),
+            Ok(To::Kernel | To::Wait) => {
+                self.write_kernel(&mut end, (Some(shared), socket), from, flags)
+            }
+            Ok(To::Ring(Span { len: 0, .. })) => self.look_for_death(shared, socket),
+            Ok(To::Ring(span)) => self.write_ring((held, shared), (end, socket), span, from),
+        }
+    }
+
+    fn write_kernel(
+        &self,
+        end: &mut Outgoing,
+        (shared, socket): (Option<&Shared>, BorrowedFd<'_>),
+        from: &[IoSlice<'_>],
+        flags: SendFlags,
+    ) -> Result<usize, Errno> {
+        let mut none = SendAncillaryBuffer::default();
+        let sent = sendmsg(socket, from, &mut none, flags | SendFlags::DONTWAIT)?;
+        end.wrote(sent as u64);
+        self.seat.set_tail(end.written.tail);
+        if let Some(shared) = shared {
+            shared.slot.publish(end.written.tail);
+        }
+        self.counts.kernel[WRITING].fetch_add(sent as u64, Ordering::Relaxed);
+        Ok(sent)
+    }
+
+    #[inline]
+    fn write_ring(
+        &self,
+        (held, shared): (Held<'_>, &Shared),
+        (mut end, socket): (Outgoing, BorrowedFd<'_>),
+        mut span: Span,
+        from: &[IoSlice<'_>],
+    ) -> Result<usize, Errno> {
+        let mut copied = 0;
+        for piece in from {
+            let len = piece.len().min(span.len as usize);
+            shared.slot.copy_in(span.place, &piece[..len]);
+            span = advanced(span, len);
+            copied += len;
+        }
+        end.wrote(copied as u64);
+        self.seat.set_tail(end.written.tail);
+        shared.slot.publish(end.written.tail);
+        drop(held);
+        match shared.slot.wants().look() {
+            Wants::Looking | Wants::Kernel => {}
+            wants @ (Wants::Bell(_) | Wants::KernelBell(_)) => {
+                if !shared.wake_reader(wants) {
+                    return Err(self.break_off(socket));
+                }
+            }
+            Wants::Gone => {
+                let _ = self.settle(socket);
+            }
+        }
+        self.counts.ring[WRITING].fetch_add(copied as u64, Ordering::Relaxed);
+        Ok(copied)
+    }
+
+    /// The ring is full. Whether its reader has died, only the kernel knows.
+    #[cold]
+    fn look_for_death(&self, shared: &Shared, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+        let _ = poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let found = looked[0].revents();
+        let has_ended = found.contains(PollFlags::RDHUP) && !self.seat.has_shut_reading();
+        let is_dead = found.intersects(PollFlags::ERR | PollFlags::HUP);
+        if is_dead || (has_ended && !shared.slot.is_ended()) {
+            // The next write is the kernel's, which knows the error.
+            self.seat.end();
+        }
+        Err(Errno::AGAIN)
+    }
+
+    /// Passes what the reader has left in the ring on to the kernel, if the reader has gone.
+    ///
+    /// # Errors
+    /// `EAGAIN` where the kernel has no room for it yet.
+    pub fn settle(&self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        let Some(shared) = self.shared() else { return Ok(()) };
+        if shared.slot.wants().get() != Wants::Gone {
+            return Ok(());
+        }
+        let Some(_held) = family::lock(self.seat.write_lock()) else { return Ok(()) };
+        let before = self.seat.outgoing();
+        let mut end = before;
+        if !end.is_left && !self.seat.is_ended() {
+            self.take_back(shared, socket, &mut end)?;
+            self.seat.set_outgoing(&end, &before);
+        }
+        self.pay(shared, socket)
+    }
+
+    fn take_back(
+        &self,
+        shared: &Shared,
+        socket: BorrowedFd<'_>,
+        end: &mut Outgoing,
+    ) -> Result<(), Errno> {
+        let before = *end;
+        match end.take_back(shared.slot.taken()) {
+            Err(Malformed) | Ok(TakenBack::Broken) => Err(self.break_off(socket)),
+            Ok(TakenBack::Span(span)) => {
+                self.seat.set_outgoing(end, &before);
+                self.seat.set_owed(span);
+                self.pay(shared, socket)
+            }
+        }
+    }
+
+    /// Sends the kernel what it is owed.
+    #[inline]
+    fn pay(&self, shared: &Shared, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut owed = self.seat.owed();
+        while owed.len > 0 {
+            let mut piece = [0; 4096];
+            let len = piece.len().min(owed.len as usize);
+            shared.slot.copy_back(owed.place, &mut piece[..len]);
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let sent = send(socket, &piece[..len], flags)?;
+            owed = advanced(owed, sent);
+            self.seat.set_owed(owed);
+        }
+        Ok(())
+    }
+
+    /// Where the next bytes are for this side's reader.
+    #[inline]
+    fn next(&self) -> Result<From, Malformed> {
+        let mut end = Incoming { taken: self.seat.taken() };
+        match self.shared() {
+            Some(shared) if !self.seat.has_left_reading() => end.way(&shared.slot.written()),
+            _ => Ok(From::Kernel(u64::MAX)),
+        }
+    }
+
+    /// Whether the ring has bytes for this side.
+    #[inline]
+    pub fn is_readable(&self) -> bool {
+        match self.next() {
+            Ok(From::Ring(span)) => span.len > 0,
+            Ok(From::Kernel(_)) => false,
+            // The next read tells.
+            Err(Malformed) => true,
+        }
+    }
+
+    /// How many bytes the peer has written, as far as it tells.
+    #[inline]
+    pub fn arrived(&self) -> u64 {
+        self.shared().map_or(0, |shared| shared.slot.written().tail)
+    }
+
+    /// How many bytes there are to read in the ring, and whether more may be with the kernel.
+    pub fn unread(&self) -> (u64, bool) {
+        match self.next() {
+            Ok(From::Ring(span)) => (span.len, false),
+            _ => (0, true),
+        }
+    }
+
+    /// Whether the way of the next bytes has room for more than a few.
+    #[inline]
+    pub fn writable(&self) -> Ready {
+        let Some(shared) = self.shared() else { return Ready::AskKernel };
+        let by_ring =
+            shared.slot.wants().get().is_ring() && !self.seat.is_ended() && !self.seat.refuses();
+        let written = self.seat.outgoing().written;
+        let Taken { head, segment } = shared.slot.taken();
+        let is_full = written.segment.wrapping_sub(segment) as usize + 1 >= MARKS;
+        let is_in_ring = written.segment % 2 == 1;
+        match by_ring {
+            true if is_full && !is_in_ring => Ready::AskKernel,
+            true => {
+                let used = written.tail.saturating_sub(head);
+                if RING.saturating_sub(used) >= WRITABLE { Ready::Yes } else { Ready::No }
+            }
+            false if is_full && is_in_ring && !self.seat.is_ended() => Ready::No,
+            false => Ready::AskKernel,
+        }
+    }
+
+    /// Has the peer look for this side's reader at the ring, and ring this bell when something
+    /// comes; no bell: the reader looks by itself. Bytes there are looked at afterwards.
+    pub fn want_bytes(&self, bell: Option<&Bell>) {
+        let Some(shared) = self.shared().filter(|_| self.seat.holders() == 1) else { return };
+        if !self.is_told[READING].load(Ordering::Relaxed) {
+            let _held = family::lock(self.seat.read_lock());
+            self.for_reading();
+        }
+        if !self.seat.has_left_reading() {
+            shared.slot.own_wants().set(bell.map_or(Wants::Looking, Bell::wants));
+        }
+    }
+
+    /// Has the peer ring this bell when the ring has room; no bell: nobody waits for it.
+    pub fn want_room(&self, bell: Option<&Bell>) {
+        if let Some(shared) = self.shared().filter(|_| !self.seat.is_ended()) {
+            shared.slot.own_room_wants().set(bell.map_or(Wants::Looking, Bell::wants));
+        }
+    }
+
+    /// The bells that the peer rings when something comes, and when there is room.
+    pub fn bells(&self) -> [Option<u16>; 2] {
+        let Some(shared) = self.shared() else { return [None; 2] };
+        [shared.slot.own_wants().get().bell(), shared.slot.own_room_wants().get().bell()]
+    }
+
+    /// Bytes come by the kernel from now on; those in the ring are still read from there. A thread
+    /// that sleeps at a bell hears of bytes that a writer is putting into the ring at this moment.
+    pub fn want_kernel(&self) {
+        if let Some(shared) = self.shared()
+            && !self.seat.has_left_reading()
+        {
+            let kernel = |bell: Option<u16>| bell.map_or(Wants::Kernel, Wants::KernelBell);
+            shared.slot.own_wants().set(kernel(shared.slot.own_wants().get().bell()));
+            shared.wake_writer();
+        }
+    }
+
+    /// This side reads by the kernel only, whatever the ring still has: the peer passes that on.
+    pub fn leave_reading(&self) {
+        let Some(shared) = self.shared() else { return };
+        let held = family::lock(self.seat.read_lock());
+        if self.seat.has_left_reading() {
+            return;
+        }
+        self.for_reading();
+        let has_bytes = self.is_readable();
+        self.seat.leave_reading();
+        shared.slot.own_wants().set(Wants::Gone);
+        drop(held);
+        shared.wake_writer();
+        // Bytes that come at this moment are the writer's matter: it looks at the word again.
+        if has_bytes && let Wants::Bell(bell) = shared.slot.wants().look() {
+            shared.pair.ring(bell, shared.number);
+        }
+    }
+
+    /// This side writes to the kernel from now on, also where this library does not see it.
+    pub fn leave_writing(&self) {
+        let _held = family::lock(self.seat.write_lock());
+        self.seat.refuse();
+        if let Some(shared) = self.for_writing() {
+            let before = self.seat.outgoing();
+            let mut end = before;
+            // Where the reader is too far behind for another mark, the next write waits for it.
+            let _ = end.way(shared.slot.taken(), false);
+            self.seat.set_outgoing(&end, &before);
+            shared.slot.tell(&end.written, &before.written);
+        }
+    }
+
+    /// This side reads nothing any more.
+    pub fn shut_reading(&self) {
+        self.seat.shut_reading();
+    }
+
+    /// This side writes nothing any more: tells the peer that the end is in order.
+    pub fn end_writing(&self, socket: BorrowedFd<'_>) {
+        let _ = self.settle(socket);
+        let _held = family::lock(self.seat.write_lock());
+        self.seat.end();
+        if let Some(shared) = self.shared() {
+            shared.slot.own_room_wants().set(Wants::Gone);
+        }
+    }
+
+    /// Another process of this side has the connection: a forked child.
+    pub fn before_fork(&self) {
+        self.seat.hold();
+    }
+
+    /// This process closes the connection. Returns whether bytes that nobody has read are in the
+    /// ring, where no other process has it.
+    pub fn close(&self, socket: BorrowedFd<'_>) -> bool {
+        let is_unread = self.shared().is_some() && self.is_readable();
+        let _ = self.settle(socket);
+        if self.is_closed.swap(true, Ordering::Relaxed) || self.seat.let_go() > 0 {
+            return false;
+        }
+        if let Some(shared) = self.shared.get() {
+            shared.slot.own_room_wants().set(Wants::Gone);
+            shared.slot.own_wants().set(Wants::Gone);
+            if shared.pair.side() == Side::Maker {
+                shared.slot.withdraw();
+                shared.slot.release();
+            }
+        }
+        is_unread
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.seat.leave();
+    }
+}
+
+impl Shared {
+    #[cold]
+    fn wake_writer(&self) {
+        let wants = self.slot.room_wants().look();
+        if let Some(bell) = wants.bell()
+            && self.slot.room_wants().take(wants)
+        {
+            self.pair.ring(bell, self.number);
+        }
+    }
+
+    /// False where the peer has never passed that bell on.
+    #[cold]
+    fn wake_reader(&self, wants: Wants) -> bool {
+        let Some(bell) = wants.bell() else { return true };
+        !self.slot.wants().take(wants) || self.pair.ring(bell, self.number)
+    }
+}
+
+/// Whether the kernel has bytes, without taking one.
+fn peek(socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+    recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(_, len)| len)
+}
+
+/// The rest of a span behind its first bytes.
+const fn advanced(span: Span, by: usize) -> Span {
+    Span { place: (span.place + by as u64) % RING, len: span.len - by as u64 }
+}
+
+/// Calls `receive` with the pieces of memory that hold the first `most` bytes.
+fn with_limit<T>(
+    into: &mut [IoSliceMut<'_>],
+    most: u64,
+    receive: impl FnOnce(&mut [IoSliceMut<'_>]) -> T,
+) -> T {
+    let total: usize = into.iter().map(|piece| piece.len()).sum();
+    if total as u64 <= most {
+        return receive(into);
+    }
+    let mut left = most as usize;
+    let mut cut = Vec::with_capacity(into.len());
+    for piece in into {
+        let len = piece.len().min(left);
+        cut.push(IoSliceMut::new(&mut piece[..len]));
+        left -= len;
+    }
+    receive(&mut cut)
+}

@@ -1,0 +1,192 @@
+//! How a process that connects finds the one that listens, and how both agree on a connection.
+//!
+//! ```text
+//!   connecting process (maker)                      listening process (taker)
+//!                                                   listen: door = Unix socket by the port's name
+//!   connect: door -> memory, bells; offer in a slot
+//!   SYN with the code of the pair      ---------->  accept: code in the SYN -> the pair's offers;
+//!                                                   unknown code -> who knocked at the door?
+//!   offer: the addresses, in a slot    ---------->  the slot with these addresses is taken
+//! ```
+//!
+//! The connection works from the beginning: its bytes go by the kernel until both ends know that
+//! the slot is taken.
+use super::pair::{Bell, FIRST_BELLS, Pair, near_to, receive_with, send_with};
+use crate::error::SetupError;
+use crate::mem::socket::{OFFER_WORDS, PairMemory};
+use crate::sys::fork::Shared;
+use crate::sys::hidden::Hidden;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, chmod, unlink};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with,
+};
+use rustix::process::{Pid, getpid};
+use std::ffi::OsStr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const GREETING: [u8; 8] = *b"ayre-so1";
+
+/// Callers that wait at a door.
+const CALLERS: i32 = 4096;
+
+/// The addresses of both ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The end that connects.
+    pub maker: SocketAddr,
+    /// The end that accepts.
+    pub taker: SocketAddr,
+}
+
+impl Addresses {
+    pub(super) fn words(&self) -> [u64; OFFER_WORDS] {
+        let halves = |of: SocketAddr| {
+            let bits = match of.ip() {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+                IpAddr::V6(ip) => ip.to_bits(),
+            };
+            [(bits >> 64) as u64, bits as u64]
+        };
+        let ([a, b], [c, d]) = (halves(self.maker), halves(self.taker));
+        [a, b, c, d, u64::from(self.maker.port()) << 16 | u64::from(self.taker.port())]
+    }
+}
+
+/// Where an offer was found: the number of its slot, and the word of the slot's state.
+pub type Found = (u32, u64);
+
+fn unix_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// Where callers of a listening socket knock.
+#[derive(Debug)]
+pub struct Door {
+    socket: Hidden,
+    /// Its file, and the process that has made it; none for a name without a file.
+    file: Option<(PathBuf, Pid)>,
+    /// Callers whose message has not come yet.
+    silent: Shared<Vec<OwnedFd>>,
+}
+
+impl Door {
+    /// Opens the door of this name.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` where another process has it.
+    pub fn open(at: &SocketAddrUnix) -> Result<Self, Errno> {
+        let socket = unix_socket()?;
+        let path = at.path().map(|path| PathBuf::from(OsStr::from_bytes(path.to_bytes())));
+        match (bind(&socket, at), &path) {
+            // The file of a process that has ended may stay behind.
+            (Err(Errno::ADDRINUSE), Some(path)) if is_deserted(at) => {
+                unlink(path)?;
+                bind(&socket, at)?;
+            }
+            (bound, _) => bound?,
+        }
+        if let Some(path) = &path {
+            // Whoever may search the folder may knock.
+            chmod(path, Mode::from_raw_mode(0o777))?;
+        }
+        listen(&socket, CALLERS)?;
+        let file = path.map(|path| (path, getpid()));
+        Ok(Self { socket: Hidden::new(socket)?, file, silent: Shared::new(Vec::new()) })
+    }
+
+    /// The pairs of all that have knocked. Callers whose message is malformed are left out.
+    pub fn callers(&self) -> Vec<Arc<Pair>> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let next = || accept_with(self.socket.fd(), flags).ok();
+        // A fork leaves the lock alone: a child finds what it guards as it was.
+        let Some(mut silent) = self.silent.try_lock() else { return Vec::new() };
+        let callers = std::mem::take(&mut *silent).into_iter().chain(std::iter::from_fn(next));
+        let mut pairs = Vec::new();
+        for caller in callers {
+            match greet(&caller) {
+                Ok(None) => silent.push(caller),
+                Ok(Some((memory, bells))) => pairs.extend(pair_of(memory, bells, caller)),
+                Err(_) => {}
+            }
+        }
+        pairs
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // A forked child that closes its copy leaves the file to its parent.
+        if let Some((path, maker)) = &self.file
+            && *maker == getpid()
+        {
+            let _ = unlink(path);
+        }
+    }
+}
+
+/// Whether nobody listens at this door any more.
+fn is_deserted(at: &SocketAddrUnix) -> bool {
+    unix_socket().is_ok_and(|socket| connect(&socket, at) == Err(Errno::CONNREFUSED))
+}
+
+/// Reads a caller's message: its memory and its first bells. None where it has not come yet.
+fn greet(caller: &OwnedFd) -> Result<Option<(PairMemory, Vec<OwnedFd>)>, SetupError> {
+    let told = |errno| SetupError::Os { call: "socket of a caller", errno };
+    let mut message = [0; 8];
+    let mut fds = match receive_with(caller.as_fd(), &mut message, 1 + FIRST_BELLS) {
+        Ok((_, fds)) => fds,
+        Err(Errno::AGAIN) => return Ok(None),
+        Err(errno) => return Err(told(errno)),
+    };
+    if message != GREETING || fds.len() != 1 + FIRST_BELLS {
+        return Err(told(Errno::PROTO));
+    }
+    let bells = fds.split_off(1);
+    let memory = PairMemory::open(fds[0].as_fd())?;
+    let memory = memory.ok_or_else(|| told(Errno::PROTO))?;
+    Ok(Some((memory, bells)))
+}
+
+fn pair_of(memory: PairMemory, bells: Vec<OwnedFd>, caller: OwnedFd) -> Option<Arc<Pair>> {
+    let pair = Pair::new(memory, caller, 0).ok()?;
+    for (number, bell) in bells.into_iter().enumerate() {
+        pair.keep_theirs(number as u16, bell).ok()?;
+    }
+    Some(Arc::new(pair))
+}
+
+impl Pair {
+    /// Knocks at a door: makes the memory of a pair, which the listening process takes when it
+    /// sees the code. Never waits.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED` where there is no such door.
+    pub fn knock(at: &SocketAddrUnix, code: u16) -> Result<Arc<Self>, SetupError> {
+        let told = |errno| SetupError::Os { call: "door of a listening socket", errno };
+        let socket = unix_socket().map_err(told)?;
+        connect(&socket, at).map_err(told)?;
+        let (memory, file) = PairMemory::make()?;
+        let bells: Vec<OwnedFd> =
+            (0..FIRST_BELLS).map(|_| Bell::counter()).collect::<Result<_, _>>().map_err(told)?;
+        let mut fds = vec![file.as_fd()];
+        fds.extend(bells.iter().map(AsFd::as_fd));
+        send_with(socket.as_fd(), &GREETING, &fds).map_err(told)?;
+        let pair = Self::new(memory, socket, code).map_err(told)?;
+        pair.keep_first(bells).map_err(told)?;
+        Ok(Arc::new(pair))
+    }
+
+    /// Where a connection is offered.
+    pub fn find(&self, of: &Addresses) -> Option<Found> {
+        let words = of.words();
+        let found = |number| Some((number, self.slot(number).found(words)?));
+        near_to(of.maker.port().into()).find_map(found)
+    }
+}

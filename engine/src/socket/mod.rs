@@ -1,0 +1,20 @@
+//! Byte streams between two processes of one host that have a TCP connection. Each direction goes
+//! by a ring in shared memory where its reader is known to look there, and by TCP otherwise.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `pair.rs` | two processes that share memory, and the bells by which they wake each other |
+//! | `connection.rs` | one connection: read and write, without blocking; both ends' wishes |
+//! | `meeting.rs` | how a connecting process finds the one that listens |
+//!
+//! `proto::socket` decides the way of each byte; `mem/socket.rs` has the layout of the memory.
+mod connection;
+mod meeting;
+mod pair;
+
+pub use self::connection::{Connection, Ready};
+pub use self::meeting::{Addresses, Door, Found};
+pub use self::pair::{Bell, Pair};
+pub use crate::mem::family::in_child;
+pub use crate::mem::socket::Side;
+pub use ayre_proto::socket::RING;

@@ -1,0 +1,269 @@
+//! Two processes that share memory for their connections.
+use crate::mem::socket::{BELLS, PairMemory, SLOTS, Side, SlotMemory};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sys::fork::Shared;
+use crate::sys::hidden::Hidden;
+use ayre_proto::socket::Wants;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, IoSlice, IoSliceMut, read, write};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// Bells that the maker passes on when it makes a pair. Processes that the taker forks later have
+/// these, too.
+pub(super) const FIRST_BELLS: usize = 2;
+
+/// A bell of this process: the kernel's counter. The peer of one pair can ring it.
+#[derive(Debug)]
+pub struct Bell {
+    number: u16,
+    counter: Hidden,
+}
+
+impl Bell {
+    pub(super) fn counter() -> Result<OwnedFd, Errno> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+    }
+
+    /// The descriptor that is readable once the bell was rung.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.counter.fd()
+    }
+
+    /// Its number in the pair.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub(super) fn wants(&self) -> Wants {
+        Wants::Bell(self.number)
+    }
+
+    /// Forgets that it was rung.
+    pub fn hush(&self) {
+        let _ = read(self.fd(), &mut [0; 8]);
+    }
+}
+
+/// A full counter wakes as well.
+fn ring(counter: BorrowedFd<'_>) {
+    let _ = write(counter, &1u64.to_ne_bytes());
+}
+
+/// This process's part in a pair.
+#[derive(Debug)]
+pub struct Pair {
+    memory: PairMemory,
+    /// The connection of the two processes for descriptors.
+    control: Hidden,
+    /// The bells of the other side, as far as they were passed on.
+    theirs: Vec<OnceLock<Hidden>>,
+    /// Bells that the peer has, and that nobody of this process uses.
+    first: Shared<Vec<Bell>>,
+    /// The number that the maker shows in the SYN of each connection; 0: not known yet.
+    code: AtomicU64,
+    /// The peer has shown that it is not to be trusted, or has gone.
+    is_over: AtomicBool,
+}
+
+/// A slot is at most so far from its port's.
+const NEAR: u32 = 64;
+
+/// A message on the control connection: the number of a bell, with its counter.
+const MESSAGE_BYTES: usize = 8;
+
+impl Pair {
+    pub(super) fn new(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Self, Errno> {
+        Ok(Self {
+            memory,
+            control: Hidden::new(control)?,
+            theirs: (0..BELLS).map(|_| OnceLock::new()).collect(),
+            first: Shared::new(Vec::new()),
+            code: AtomicU64::new(code.into()),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn keep_first(&self, counters: Vec<OwnedFd>) -> Result<(), Errno> {
+        for counter in counters {
+            let number = self.memory.next_bell().ok_or(Errno::MFILE)?;
+            let bell = Bell { number, counter: Hidden::new(counter)? };
+            self.first.lock().push(bell);
+        }
+        Ok(())
+    }
+
+    pub(super) fn keep_theirs(&self, number: u16, counter: OwnedFd) -> Result<(), Errno> {
+        let place = self.theirs.get(usize::from(number)).ok_or(Errno::INVAL)?;
+        let _ = place.set(Hidden::new(counter)?);
+        Ok(())
+    }
+
+    /// The side of this process.
+    pub fn side(&self) -> Side {
+        self.memory.side()
+    }
+
+    /// The code of the maker's SYNs.
+    pub fn code(&self) -> u16 {
+        self.code.load(Ordering::Relaxed) as u16
+    }
+
+    /// Tells that the peer shows this code.
+    pub fn set_code(&self, code: u16) {
+        self.code.store(code.into(), Ordering::Relaxed);
+    }
+
+    /// Whether the pair is of no use any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Gives the pair up: no new connection uses it.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// The user whose process the peer is.
+    pub fn user(&self) -> Option<u32> {
+        let peer = rustix::net::sockopt::socket_peercred(self.control.fd());
+        peer.ok().map(|peer| peer.uid.as_raw())
+    }
+
+    /// Whether the peer has closed its end: all its processes have ended.
+    pub fn is_hung_up(&self) -> bool {
+        let mut looked = [PollFd::from_borrowed_fd(self.control.fd(), PollFlags::empty())];
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut looked, Some(&none)).is_ok_and(|found| found > 0)
+    }
+
+    pub(super) fn slot(&self, number: u32) -> SlotMemory {
+        self.memory.slot(number)
+    }
+
+    /// The maker's: claims a slot near this number.
+    pub(super) fn claim(&self, near: u32) -> Option<(u32, SlotMemory)> {
+        near_to(near).find_map(|number| {
+            let slot = self.slot(number);
+            slot.claim().then_some((number, slot))
+        })
+    }
+
+    /// A bell for a thread or an epoll of this process. None where the peer could not be given it.
+    pub fn bell(&self) -> Option<Bell> {
+        if let Some(bell) = self.first.lock().pop() {
+            return Some(bell);
+        }
+        // Several processes of the peer read from one control connection: the one that needs the
+        // bell might not be the one that gets it.
+        let is_one = self.memory.processes(self.side().other()).load(Ordering::Relaxed) <= 1;
+        let number = if is_one { self.memory.next_bell()? } else { return None };
+        let counter = Bell::counter().ok()?;
+        self.pass_on(number, &[counter.as_fd()]).ok()?;
+        // A fork of the peer meanwhile: nobody knows which process has taken it.
+        let is_one = self.memory.processes(self.side().other()).load(Ordering::Relaxed) <= 1;
+        let counter = Hidden::new(counter).ok()?;
+        is_one.then_some(Bell { number, counter })
+    }
+
+    /// Takes a bell back that nobody uses any more.
+    pub fn keep(&self, bell: Bell) {
+        bell.hush();
+        self.first.lock().push(bell);
+    }
+
+    fn pass_on(&self, number: u16, counters: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let message = u64::from(number).to_le_bytes();
+        send_with(self.control.fd(), &message, counters)
+    }
+
+    /// Rings a bell of the other side for a slot. False where it was never passed on.
+    pub(super) fn ring(&self, bell: u16, slot: u32) -> bool {
+        let Some(place) = self.theirs.get(usize::from(bell)) else { return false };
+        if place.get().is_none() {
+            self.take_theirs();
+        }
+        let Some(counter) = place.get() else { return false };
+        self.memory.mark_rung(self.side().other(), bell, slot);
+        ring(counter.fd());
+        true
+    }
+
+    /// Rings a bell of this process for a slot.
+    pub fn ring_own(&self, bell: &Bell, slot: u32) {
+        self.memory.mark_rung(self.side(), bell.number, slot);
+        ring(bell.fd());
+    }
+
+    /// Takes the bells that the peer has passed on.
+    fn take_theirs(&self) {
+        // A thread that finds nothing to take finds what others have taken.
+        let _one_at_a_time = self.first.lock();
+        let mut message = [0; MESSAGE_BYTES];
+        while let Ok((MESSAGE_BYTES, mut counters)) =
+            receive_with(self.control.fd(), &mut message, 1)
+        {
+            let number = u64::from_le_bytes(message);
+            if let (Ok(number), Some(counter)) = (u16::try_from(number), counters.pop()) {
+                let _ = self.keep_theirs(number, counter);
+            }
+        }
+    }
+
+    /// Before this process forks: the child has what the parent has, and no more.
+    pub fn before_fork(&self) {
+        self.memory.processes(self.side()).fetch_add(1, Ordering::SeqCst);
+        self.take_theirs();
+    }
+
+    /// The lock that a fork holds.
+    pub fn locked_by_forks(&'static self) -> &'static Shared<impl Send> {
+        &self.first
+    }
+
+    /// Calls `each` with the slots for which a bell of this process was rung.
+    pub fn take_rung(&self, bell: &Bell, each: impl FnMut(u32)) {
+        self.memory.take_rung(bell.number, each);
+    }
+}
+
+/// The slots where a connection with this port may be.
+pub(super) fn near_to(port: u32) -> impl Iterator<Item = u32> {
+    (0..NEAR).map(move |i| (port + i) % SLOTS)
+}
+
+/// Sends a message with descriptors; never blocks.
+pub(super) fn send_with(
+    socket: BorrowedFd<'_>,
+    message: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1 + FIRST_BELLS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(fds)), "there is room for them");
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(message)], &mut ancillary, flags).map(|_| ())
+}
+
+/// Receives a message with at most `most` descriptors; never blocks.
+pub(super) fn receive_with(
+    socket: BorrowedFd<'_>,
+    message: &mut [u8],
+    most: usize,
+) -> Result<(usize, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1 + FIRST_BELLS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(message)], &mut ancillary, flags)?;
+    let brought = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let fds: Vec<OwnedFd> = brought.flatten().take(most).collect();
+    Ok((received.bytes, fds))
+}

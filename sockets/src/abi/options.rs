@@ -1,0 +1,60 @@
+//! Options and controls of sockets.
+use crate::sys::real;
+use crate::table;
+use libc::{c_int, c_ulong, c_void, socklen_t};
+
+/// Options of a socket with which bytes must come by the kernel.
+const PLAIN: &[(c_int, c_int)] = &[
+    (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
+    (libc::SOL_SOCKET, libc::SO_PEEK_OFF),
+    (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER),
+    (libc::SOL_SOCKET, libc::SO_ZEROCOPY),
+    (libc::SOL_SOCKET, libc::SO_TIMESTAMPING),
+    (libc::SOL_SOCKET, libc::SO_OOBINLINE),
+    (libc::IPPROTO_TCP, libc::TCP_ULP),
+    (libc::IPPROTO_TCP, libc::TCP_REPAIR),
+    (libc::IPPROTO_TCP, libc::TCP_INQ),
+];
+
+/// setsockopt, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    if PLAIN.contains(&(level, name))
+        && let Some(stream) = table::stream(fd)
+    {
+        stream.be_plain();
+    }
+    // SAFETY: the C library's contract.
+    unsafe { real::setsockopt(fd, level, name, value, len) }
+}
+
+/// ioctl, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    // SAFETY: the C library's contract.
+    let done = unsafe { real::ioctl(fd, request, argument) };
+    let Some(stream) = table::stream(fd).filter(|_| done == 0) else { return done };
+    let answer = argument as *mut c_int;
+    match request {
+        libc::FIONREAD => {
+            let (in_ring, may_be_kernel) = stream.connection().unread();
+            // SAFETY: as above: the kernel has written there.
+            unsafe { *answer = in_ring as c_int + if may_be_kernel { *answer } else { 0 } };
+        }
+        libc::FIOASYNC => stream.be_plain(),
+        _ => {}
+    }
+    done
+}

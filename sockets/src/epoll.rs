@@ -1,0 +1,597 @@
+//! An epoll of the program in which there are streams.
+//!
+//! The kernel's epoll has all descriptors, as the program has asked for them. In addition, a set
+//! knows of each stream what the program wants of it, and tells its events that come by rings.
+//!
+//! A stream is *hot* while the set looks at its ring in each call. Before a thread sleeps in the
+//! kernel's epoll, it asks the peers of all hot streams to ring a bell. The bell is in that epoll,
+//! too. From then on they are cold: the set looks at a stream again when its bell was rung, or when
+//! the kernel tells something of it. So a call costs as much as there are active streams.
+use crate::stream::{Direction, Stream};
+use crate::sys::{memory, wait};
+use crate::waiter::{self, Until, looked, slept};
+use ayre::guest::fork::Shared;
+use ayre::socket::{Bell, Pair};
+use libc::{
+    EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDNORM, EPOLLWRNORM, epoll_event, sigset_t,
+};
+use rustix::event::PollFlags;
+use rustix::fd::AsRawFd;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard};
+
+/// After this number of calls that tell events of rings, the kernel is asked as well.
+const KERNEL_EVERY: u32 = 16;
+
+/// The data of bells in the kernel's epoll: this, and the bell's place.
+const BELL_DATA: u64 = 0xA79E_50C7_B311_0000;
+
+const OUT: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
+const IN: u32 = (EPOLLIN | EPOLLRDNORM) as u32;
+
+/// The wishes of the program for a stream.
+#[derive(Debug)]
+struct Registration {
+    stream: Arc<Stream>,
+    wanted: u32,
+    data: u64,
+    /// The events that the kernel was asked for.
+    kernel: u32,
+    is_hot: bool,
+    /// One-shot: it was told of, and the program has not asked again.
+    is_fired: bool,
+    is_fired_in_kernel: bool,
+    /// It was added or changed since it was last told of.
+    is_fresh: bool,
+    /// The kernel has told of room while the ring had none: it is asked again when it matters.
+    owes_room: bool,
+    /// How many bytes had arrived, and how often a write had found no room, when it was last told.
+    arrived: u64,
+    shortages: u32,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    registrations: HashMap<i32, Registration>,
+    /// Descriptors by their data; a program that gives the same data twice does not care which.
+    by_data: HashMap<u64, i32>,
+    /// Descriptors by the place of their connections: a pair's address, and a slot.
+    by_place: HashMap<(usize, u32), i32>,
+    hot: Vec<i32>,
+    bells: Vec<(Arc<Pair>, Arc<Bell>)>,
+    /// Threads that sleep in the kernel's epoll.
+    sleepers: u32,
+    /// Registrations for room that are told of in each call: the kernel may know of room at any
+    /// time.
+    waits_for_room: u32,
+    /// Something was added or changed since the kernel was asked.
+    has_changed: bool,
+    /// Something else than this set's own calls waits for the epoll.
+    is_nested: bool,
+    calls: u32,
+}
+
+/// An epoll with streams.
+#[derive(Debug)]
+pub(crate) struct Set {
+    epfd: i32,
+    generation: u32,
+    inner: Shared<Inner>,
+}
+
+type Events = Vec<epoll_event>;
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        if !self.is_inherited() {
+            for (pair, bell) in self.lock().bells.drain(..) {
+                waiter::give_back(Some(pair), bell);
+            }
+        }
+    }
+}
+
+impl Set {
+    pub(crate) fn new(epfd: i32) -> Self {
+        Self { epfd, generation: waiter::generation(), inner: Shared::new(Inner::default()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// Whether this is the set of a parent that has forked: its streams go by the kernel here.
+    fn is_inherited(&self) -> bool {
+        self.generation != waiter::generation()
+    }
+
+    /// Before a fork.
+    pub(crate) fn lock_for_fork(&'static self) {
+        self.inner.before_fork();
+    }
+
+    /// After a fork.
+    pub(crate) fn unlock(&'static self) {
+        self.inner.after_fork(|_| {});
+    }
+
+    /// Leaves all to the kernel: the epoll has another name, by which it may be waited for.
+    pub(crate) fn dissolve(self: &Arc<Self>) {
+        let mut inner = self.lock();
+        for (pair, bell) in inner.bells.drain(..) {
+            let number = bell.fd().as_raw_fd();
+            let _ = wait::control(self.epfd, libc::EPOLL_CTL_DEL, number, (0, 0));
+            waiter::give_back(Some(pair), bell);
+        }
+        inner.hot.clear();
+        inner.waits_for_room = 0;
+        let registrations = std::mem::take(&mut inner.registrations);
+        for (fd, known) in registrations {
+            known.stream.be_plain();
+            known.stream.part(self);
+            if !known.is_fired {
+                let event = (known.wanted, known.data);
+                let _ = wait::control(self.epfd, libc::EPOLL_CTL_MOD, fd, event);
+            }
+        }
+    }
+
+    /// Adds a stream.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        fd: i32,
+        stream: &Arc<Stream>,
+        (wanted, data): (u32, u64),
+    ) -> Result<(), Errno> {
+        let mut inner = self.lock();
+        wait::control(self.epfd, libc::EPOLL_CTL_ADD, fd, (wanted, data))?;
+        let registration = Registration {
+            stream: stream.clone(),
+            wanted,
+            data,
+            kernel: wanted,
+            is_hot: false,
+            is_fired: false,
+            is_fired_in_kernel: false,
+            is_fresh: true,
+            owes_room: false,
+            arrived: 0,
+            shortages: 0,
+        };
+        inner.waits_for_room += registration.waits_for_room();
+        inner.registrations.insert(fd, registration);
+        inner.by_data.insert(data, fd);
+        stream.join(self);
+        if self.is_inherited() {
+            stream.be_plain();
+        }
+        inner.take_up(self.epfd, fd);
+        Ok(())
+    }
+
+    /// Changes what the program wants of a descriptor. None where it is no stream of this set.
+    pub(crate) fn change(&self, fd: i32, (wanted, data): (u32, u64)) -> Option<Result<(), Errno>> {
+        let mut inner = self.lock();
+        let registration = inner.registrations.get_mut(&fd)?;
+        let kernel = registration.mask(wanted);
+        let is_known = registration.data == data
+            && registration.kernel == kernel
+            && !registration.is_fired_in_kernel
+            // The kernel tells of what is there already.
+            && wanted & EPOLLET as u32 == 0;
+        if !is_known {
+            let done = wait::control(self.epfd, libc::EPOLL_CTL_MOD, fd, (kernel, data));
+            if let Err(errno) = done {
+                return Some(Err(errno));
+            }
+        }
+        let (last, waited) = (registration.data, registration.waits_for_room());
+        registration.wanted = wanted;
+        registration.data = data;
+        registration.kernel = kernel;
+        registration.is_fired = false;
+        registration.is_fired_in_kernel = false;
+        registration.is_fresh = true;
+        let waits = registration.waits_for_room();
+        inner.waits_for_room = inner.waits_for_room + waits - waited;
+        if last != data {
+            inner.by_data.remove(&last);
+            inner.by_data.insert(data, fd);
+        }
+        inner.take_up(self.epfd, fd);
+        Some(Ok(()))
+    }
+
+    /// Removes a descriptor, whatever it is.
+    pub(crate) fn remove(self: &Arc<Self>, fd: i32) {
+        let mut inner = self.lock();
+        let Some(gone) = inner.registrations.remove(&fd) else { return };
+        inner.waits_for_room -= gone.waits_for_room();
+        inner.by_data.remove(&gone.data);
+        inner.hot.retain(|hot| *hot != fd);
+        gone.stream.part(self);
+    }
+
+    /// Says that the epoll itself is waited for.
+    pub(crate) fn be_nested(&self) {
+        let mut inner = self.lock();
+        inner.is_nested = true;
+        inner.cool(self.epfd);
+    }
+
+    /// A thread is about to wait for a stream by itself. The set looks at it in its next call.
+    /// False where a thread sleeps in the set for it.
+    pub(crate) fn lend(&self, stream: &Stream) -> bool {
+        let Some(mut inner) = self.inner.try_lock() else { return false };
+        if inner.sleepers > 0 || inner.is_nested {
+            return false;
+        }
+        let of = |(_, known): &(&i32, &Registration)| std::ptr::eq(&*known.stream, stream);
+        let fds: Vec<i32> = inner.registrations.iter().filter(of).map(|(fd, _)| *fd).collect();
+        fds.into_iter().for_each(|fd| inner.heat(fd));
+        true
+    }
+
+    /// Wakes the threads that sleep in the set for a stream.
+    pub(crate) fn rouse(&self, stream: &Stream) {
+        let inner = self.lock();
+        let Some((pair, slot)) = stream.connection().place() else { return };
+        if let Some((_, bell)) = inner.bells.iter().find(|(of, _)| Arc::ptr_eq(of, pair)) {
+            pair.ring_own(bell, slot);
+        }
+    }
+
+    /// epoll_pwait(2), for as many events as there is room for.
+    pub(crate) fn wait(
+        &self,
+        most: usize,
+        until: Until,
+        mask: Option<&sigset_t>,
+    ) -> Result<Events, Errno> {
+        let mut events = Events::new();
+        loop {
+            let mut inner = self.lock();
+            inner.collect(most, &mut events);
+            inner.calls = inner.calls.wrapping_add(1);
+            let is_due = inner.calls.is_multiple_of(KERNEL_EVERY)
+                || inner.waits_for_room > 0
+                || inner.has_changed;
+            let is_due = is_due && events.len() < most;
+            if !events.is_empty() && !is_due {
+                inner.leave(self.epfd);
+                return Ok(events);
+            }
+            let now = !events.is_empty() || until.is_over();
+            if !now && inner.may_look() {
+                drop(inner);
+                if self.look() {
+                    continue;
+                }
+                inner = self.lock();
+            }
+            let is_ready = !now && inner.cool(self.epfd);
+            if is_ready {
+                continue;
+            }
+            inner.has_changed = false;
+            inner.sleepers += 1;
+            drop(inner);
+            let told = self.ask_kernel(most - events.len(), (now, until), mask);
+            let mut inner = self.lock();
+            inner.sleepers -= 1;
+            match told {
+                Ok(told) => inner.take_in(self.epfd, &told, &mut events),
+                Err(errno) if events.is_empty() => return Err(errno),
+                Err(_) => {}
+            }
+            inner.collect(most, &mut events);
+            if !events.is_empty() || until.is_over() {
+                inner.leave(self.epfd);
+                return Ok(events);
+            }
+        }
+    }
+
+    /// epoll_pwait(2) while there are no streams. None where a stream has come meanwhile, and
+    /// nothing is to be told yet.
+    pub(crate) fn wait_idle(
+        &self,
+        room: &mut [epoll_event],
+        until: Until,
+        mask: Option<&sigset_t>,
+    ) -> Option<Result<usize, Errno>> {
+        let mut inner = self.lock();
+        if !inner.registrations.is_empty() {
+            return None;
+        }
+        inner.sleepers += 1;
+        drop(inner);
+        let told = wait::epoll(self.epfd, room, milliseconds(until), mask);
+        let mut inner = self.lock();
+        inner.sleepers -= 1;
+        let Ok(len) = told else { return Some(told) };
+        if inner.registrations.is_empty() && inner.bells.is_empty() {
+            return Some(told);
+        }
+        let mut events = Events::new();
+        inner.take_in(self.epfd, &room[..len], &mut events);
+        inner.collect(room.len(), &mut events);
+        inner.leave(self.epfd);
+        room[..events.len()].copy_from_slice(&events);
+        (!events.is_empty() || until.is_over()).then_some(Ok(events.len()))
+    }
+
+    fn ask_kernel(
+        &self,
+        most: usize,
+        (now, until): (bool, Until),
+        mask: Option<&sigset_t>,
+    ) -> Result<Events, Errno> {
+        let mut events = vec![epoll_event { events: 0, u64: 0 }; most];
+        // Rounded up: a wait is never shorter than asked.
+        let left = until
+            .left()
+            .map_or(-1, |left| left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i32);
+        let len = match now {
+            true => wait::epoll(self.epfd, &mut events, 0, mask)?,
+            false => slept(|| wait::epoll(self.epfd, &mut events, left, mask))?,
+        };
+        events.truncate(len);
+        Ok(events)
+    }
+
+    /// Looks at the hot streams for a while.
+    fn look(&self) -> bool {
+        let hot: Vec<(Arc<Stream>, u32)> = {
+            let inner = self.lock();
+            let known = inner.hot.iter().filter_map(|fd| inner.registrations.get(fd));
+            known.filter(|known| !known.is_fired).map(|it| (it.stream.clone(), it.wanted)).collect()
+        };
+        // Edge-triggered streams may be ready already, without news.
+        let news = |(stream, wanted): &(Arc<Stream>, u32)| {
+            (stream.connection().arrived(), *wanted, stream.events(flags(*wanted)).0)
+        };
+        let before: Vec<_> = hot.iter().map(news).collect();
+        looked(|| hot.iter().map(news).ne(before.iter().copied()), || {})
+    }
+}
+
+/// Adds events of a stream, once for each stream.
+fn add(events: &mut Events, told: u32, data: u64) {
+    match events.iter_mut().find(|event| { event.u64 } == data) {
+        Some(event) => event.events |= told,
+        None => events.push(epoll_event { events: told, u64: data }),
+    }
+}
+
+/// The time that is left, as epoll_wait(2) takes it. A wait is never shorter than asked.
+fn milliseconds(until: Until) -> i32 {
+    let rounded_up = |left: std::time::Duration| left.as_nanos().div_ceil(1_000_000);
+    until.left().map_or(-1, |left| rounded_up(left).min(i32::MAX as u128) as i32)
+}
+
+/// Events of epoll as events of poll, which have the same numbers.
+fn flags(events: u32) -> PollFlags {
+    PollFlags::from_bits_truncate(events as u16)
+}
+
+impl Registration {
+    /// The events that the kernel is to be asked for, if the program wants this.
+    fn mask(&self, wanted: u32) -> u32 {
+        match wanted & OUT != 0 && !self.stream.ready(Direction::Out).1 {
+            true => wanted & !OUT,
+            false => wanted,
+        }
+    }
+
+    /// One, if room is to be told of as long as there is some.
+    fn waits_for_room(&self) -> u32 {
+        u32::from(self.wanted & OUT != 0 && self.wanted & EPOLLET as u32 == 0)
+    }
+
+    /// The directions for which the peer is to ring.
+    fn directions(&self) -> Vec<Direction> {
+        let mut directions = Vec::with_capacity(2);
+        if self.wanted & IN != 0 {
+            directions.push(Direction::In);
+        }
+        if self.wanted & OUT != 0 {
+            directions.push(Direction::Out);
+        }
+        directions
+    }
+
+    /// Events that come by the ring and are to be told.
+    fn told(&mut self) -> u32 {
+        if self.is_fired {
+            return 0;
+        }
+        let told = u32::from(self.stream.events(flags(self.wanted)).0.bits());
+        if told == 0 || self.wanted & EPOLLET as u32 == 0 {
+            return told;
+        }
+        let (arrived, shortages) = (self.stream.connection().arrived(), self.stream.shortages());
+        let is_in = told & IN != 0 && arrived != self.arrived;
+        let is_out = told & OUT != 0 && shortages != self.shortages;
+        if self.is_fresh || is_in || is_out { told } else { 0 }
+    }
+
+    /// Remembers that it was told of.
+    fn was_told(&mut self, told: u32) {
+        self.is_fresh = false;
+        if told & IN != 0 {
+            self.arrived = self.stream.connection().arrived();
+        }
+        if told & OUT != 0 {
+            self.shortages = self.stream.shortages();
+        }
+        self.is_fired = self.wanted & EPOLLONESHOT as u32 != 0;
+    }
+}
+
+impl Inner {
+    fn may_look(&self) -> bool {
+        self.hot.iter().any(|fd| {
+            let known = self.registrations.get(fd);
+            known.is_some_and(|known| known.stream.connection().place().is_some())
+        })
+    }
+
+    fn heat(&mut self, fd: i32) {
+        if let Some(known) = self.registrations.get_mut(&fd)
+            && !known.is_hot
+        {
+            known.is_hot = true;
+            known.stream.stop_asking(&[Direction::In, Direction::Out]);
+            self.hot.push(fd);
+        }
+    }
+
+    /// A stream that is new, or of which something else is wanted.
+    fn take_up(&mut self, epfd: i32, fd: i32) {
+        self.has_changed = true;
+        self.heat(fd);
+        if self.sleepers > 0 || self.is_nested {
+            self.cool(epfd);
+        }
+    }
+
+    /// This set's bell for the peer of a pair.
+    fn bell_for(&mut self, epfd: i32, pair: &Arc<Pair>) -> Option<Arc<Bell>> {
+        if let Some((_, bell)) = self.bells.iter().find(|(of, _)| Arc::ptr_eq(of, pair)) {
+            return Some(bell.clone());
+        }
+        let bell = Arc::new(pair.bell()?);
+        let data = BELL_DATA + self.bells.len() as u64;
+        let wanted = (EPOLLIN | EPOLLET) as u32;
+        wait::control(epfd, libc::EPOLL_CTL_ADD, bell.fd().as_raw_fd(), (wanted, data)).ok()?;
+        self.bells.push((pair.clone(), bell.clone()));
+        Some(bell)
+    }
+
+    /// Asks the peers of all hot streams to ring. Where a stream is ready already, and threads
+    /// sleep, its bell is rung here. Whether one is ready while nobody sleeps.
+    fn cool(&mut self, epfd: i32) -> bool {
+        let hot = std::mem::take(&mut self.hot);
+        let mut ready = Vec::new();
+        for fd in hot {
+            let Some(known) = self.registrations.get_mut(&fd) else { continue };
+            known.is_hot = false;
+            known.stream.search();
+            let stream = known.stream.clone();
+            let (directions, mask) = (known.directions(), known.mask(known.wanted));
+            let Some((pair, slot)) = stream.connection().place() else { continue };
+            self.by_place.insert((Arc::as_ptr(pair).addr(), slot), fd);
+            let bell = self.bell_for(epfd, pair);
+            stream.ask_for_set(bell.as_ref(), &directions);
+            let _ = stream.connection().settle(memory::borrowed(fd));
+            let Some(known) = self.registrations.get_mut(&fd) else { continue };
+            // Asking may have changed the way of what is written.
+            let mask = if bell.is_none() { known.mask(known.wanted) } else { mask };
+            // A one-shot event of the kernel's may have been one of room that the ring did not
+            // have.
+            let is_silent = known.is_fired_in_kernel && !known.is_fired;
+            let is_due = is_silent || (known.owes_room && mask & OUT != 0);
+            if is_due || (mask != known.kernel && !known.is_fired_in_kernel) {
+                let event = (mask, known.data);
+                if wait::control(epfd, libc::EPOLL_CTL_MOD, fd, event).is_ok() {
+                    known.kernel = mask;
+                    known.is_fired_in_kernel = false;
+                    known.owes_room &= mask & OUT == 0;
+                }
+            }
+            if known.told() != 0 {
+                match bell {
+                    Some(bell) if self.sleepers > 0 || self.is_nested => pair.ring_own(&bell, slot),
+                    _ => ready.push(fd),
+                }
+            }
+        }
+        let is_ready = !ready.is_empty();
+        ready.into_iter().for_each(|fd| self.heat(fd));
+        is_ready
+    }
+
+    /// Before events are returned: other threads that sleep hear of what comes meanwhile.
+    fn leave(&mut self, epfd: i32) {
+        if self.sleepers > 0 || self.is_nested {
+            self.cool(epfd);
+        }
+    }
+
+    /// Adds the events of hot streams that come by rings.
+    fn collect(&mut self, most: usize, events: &mut Events) {
+        let mut last = 0;
+        for i in 0..self.hot.len() {
+            if events.len() == most {
+                last = i;
+                break;
+            }
+            let Some(known) = self.registrations.get_mut(&self.hot[i]) else { continue };
+            let told = known.told();
+            if told == 0 {
+                continue;
+            }
+            known.was_told(told);
+            add(events, told, known.data);
+        }
+        // The next call begins with those that found no room.
+        self.hot.rotate_left(last);
+    }
+
+    /// Takes in what the kernel tells: rings of bells, and events, of which those of streams are
+    /// checked.
+    fn take_in(&mut self, epfd: i32, told: &[epoll_event], events: &mut Events) {
+        for event in told {
+            let data = event.u64;
+            let place = data.wrapping_sub(BELL_DATA) as usize;
+            if let Some((pair, bell)) = self.bells.get(place).cloned() {
+                self.on_rung(&pair, &bell);
+                continue;
+            }
+            match self.by_data.get(&data).copied() {
+                Some(fd) => self.on_kernel(epfd, fd, event.events, events),
+                None => events.push(*event),
+            }
+        }
+    }
+
+    fn on_rung(&mut self, pair: &Arc<Pair>, bell: &Arc<Bell>) {
+        let mut rung = Vec::new();
+        pair.take_rung(bell, |slot| rung.push(slot));
+        for slot in rung {
+            // A descriptor that was closed since may be another stream's now, which only is looked
+            // at in vain.
+            if let Some(fd) = self.by_place.get(&(Arc::as_ptr(pair).addr(), slot)).copied() {
+                self.heat(fd);
+                // Threads that wait for the stream by themselves may have no other news of it.
+                if let Some(known) = self.registrations.get(&fd) {
+                    known.stream.rouse(None);
+                }
+            }
+        }
+    }
+
+    fn on_kernel(&mut self, epfd: i32, fd: i32, mut told: u32, events: &mut Events) {
+        self.heat(fd);
+        let Some(known) = self.registrations.get_mut(&fd) else { return };
+        known.is_fired_in_kernel |= known.wanted & EPOLLONESHOT as u32 != 0;
+        if told & OUT != 0 && !known.stream.ready(Direction::Out).1 {
+            told &= !OUT;
+            known.owes_room = true;
+            let mask = known.mask(known.wanted);
+            let level = (EPOLLET | EPOLLONESHOT) as u32;
+            if known.wanted & level == 0 {
+                let changed = wait::control(epfd, libc::EPOLL_CTL_MOD, fd, (mask, known.data));
+                known.kernel = if changed.is_ok() { mask } else { known.kernel };
+            }
+        }
+        if known.is_fired || told == 0 {
+            return;
+        }
+        told |= known.told();
+        known.was_told(told);
+        add(events, told, known.data);
+    }
+}

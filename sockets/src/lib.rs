@@ -1,0 +1,29 @@
+//! Stream sockets of unmodified programs over Ayre: a library that a program loads before the C
+//! library (`LD_PRELOAD`).
+//!
+//! The program's descriptors stay the kernel's sockets. Between two programs with this library, the
+//! bytes of their TCP connections go by rings in shared memory, as far as both see how the other
+//! one waits ([`ayre::socket`]). All else stays with the kernel.
+//!
+//! | file or folder | subject |
+//! |---|---|
+//! | `abi/` | the functions that programs call, one for one |
+//! | `sys/` | the C library's own functions, memory that C points to |
+//! | `table.rs` | what the descriptors of the process are |
+//! | `listener.rs` | how two programs find each other |
+//! | `stream.rs` | one socket: reading, writing, and who waits for it |
+//! | `waiter.rs` | how threads wait |
+//! | `epoll.rs`, `poll.rs` | many descriptors at once |
+//! | `names.rs` | duplicates, closing, forks |
+//! | `policy.rs`, `report.rs` | what may go by rings, and what did |
+pub mod abi;
+mod epoll;
+mod listener;
+mod names;
+mod policy;
+mod poll;
+mod report;
+mod stream;
+mod sys;
+mod table;
+mod waiter;

@@ -1,0 +1,156 @@
+//! Descriptors that refer to one socket: duplicates, closing, and forked children.
+use crate::listener;
+use crate::policy;
+use crate::report;
+use crate::stream::Stream;
+use crate::sys::forks::Locked;
+use crate::sys::memory;
+use crate::table::{self, Entry};
+use crate::waiter;
+use ayre::socket;
+use rustix::fd::BorrowedFd;
+use rustix::io::{FdFlags, fcntl_getfd};
+use rustix::net::sockopt::set_socket_linger;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The streams of the process, each once, with one of its descriptors.
+fn streams() -> Vec<(i32, Arc<Stream>)> {
+    let mut streams: Vec<(i32, Arc<Stream>)> = Vec::new();
+    for (fd, entry) in table::all() {
+        if let Entry::Stream(stream) = &*entry
+            && !streams.iter().any(|(_, known)| Arc::ptr_eq(known, stream))
+        {
+            streams.push((fd, stream.clone()));
+        }
+    }
+    streams
+}
+
+/// The program has another name for what a descriptor is.
+pub(crate) fn duplicated(fd: i32, to: i32) {
+    let entry = table::entry(fd);
+    if let Some(Entry::Stream(stream)) = entry.as_deref() {
+        // Streams of the C library read and write these where this library does not see it.
+        if to <= 2 {
+            abandon(stream);
+            return;
+        }
+        stream.add_name();
+    }
+    if let Some(Entry::Epoll(set)) = entry.as_deref() {
+        set.dissolve();
+        drop(table::set(fd, None));
+        return;
+    }
+    drop(table::set(to, entry));
+}
+
+/// The program is about to close a descriptor, or to put another file there.
+pub(crate) fn closing(fd: i32, socket: BorrowedFd<'_>) {
+    let Some(entry) = table::set(fd, None) else { return };
+    match &*entry {
+        Entry::Stream(stream) => {
+            if stream.remove_name() {
+                close(fd, stream, socket);
+            }
+        }
+        Entry::Listener(_) | Entry::Epoll(_) => {}
+    }
+}
+
+fn close(fd: i32, stream: &Arc<Stream>, socket: BorrowedFd<'_>) {
+    for set in stream.sets() {
+        set.remove(fd);
+    }
+    report::count(stream);
+    // As TCP does with bytes that nobody has read, the peer is told of a reset.
+    if stream.connection().close(socket) {
+        let _ = set_socket_linger(socket, Some(Duration::ZERO));
+    }
+}
+
+/// A stream is about to be used where this library does not see it: it is the kernel's alone from
+/// now on.
+pub(crate) fn abandon(stream: &Arc<Stream>) {
+    stream.leave();
+    report::count(stream);
+    for (fd, entry) in table::all() {
+        if matches!(&*entry, Entry::Stream(known) if Arc::ptr_eq(known, stream)) {
+            stream.connection().close(memory::borrowed(fd));
+            stream.sets().iter().for_each(|set| set.remove(fd));
+            drop(table::set(fd, None));
+        }
+    }
+}
+
+/// Before the process forks: the child has its streams, too, and while both have them, bytes come
+/// by the kernel, which wakes either. Returns all that has locks.
+pub(crate) fn before_fork() -> Locked {
+    let mut locked = Locked::default();
+    let mut pairs = listener::pairs();
+    for (_, entry) in table::all() {
+        match &*entry {
+            Entry::Stream(stream) => locked.streams.push(memory::lend(stream)),
+            Entry::Listener(listener) => {
+                pairs.extend(listener.pairs());
+                locked.listeners.push(memory::lend(listener));
+            }
+            Entry::Epoll(set) => locked.sets.push(memory::lend(set)),
+        }
+    }
+    for (_, stream) in streams() {
+        stream.connection().before_fork();
+        stream.pause();
+        pairs.extend(stream.connection().place().map(|(pair, _)| pair.clone()));
+    }
+    pairs.sort_by_key(Arc::as_ptr);
+    pairs.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    for pair in &pairs {
+        pair.before_fork();
+        locked.add_pair(pair);
+    }
+    locked
+}
+
+/// Before another program takes the place of this one: it uses the descriptors that it inherits
+/// where this library does not see it.
+pub(crate) fn before_exec() {
+    leave_inherited();
+    report::write();
+}
+
+/// Streams that another program inherits are the kernel's alone from now on.
+pub(crate) fn leave_inherited() {
+    for (fd, entry) in table::all() {
+        if let Entry::Stream(stream) = &*entry
+            && fcntl_getfd(memory::borrowed(fd))
+                .is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
+        {
+            stream.leave();
+        }
+    }
+}
+
+/// From now on, all bytes go by the kernel: the program has an io_uring, which nobody sees.
+pub(crate) fn be_plain() {
+    policy::turn_off();
+    streams().iter().for_each(|(_, stream)| abandon(stream));
+}
+
+/// The process is about to end: others of its family may have its streams still.
+pub(crate) fn ending() {
+    report::write();
+    for (fd, stream) in streams() {
+        if stream.connection().holders() > 1 {
+            stream.connection().close(memory::borrowed(fd));
+        }
+    }
+}
+
+/// In the child.
+pub(crate) fn in_child() {
+    socket::in_child();
+    waiter::in_child();
+    report::in_child();
+}

@@ -1,0 +1,25 @@
+//! Which connections may go by rings.
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether anything may.
+pub(crate) fn is_on() -> bool {
+    static IS_ON: OnceLock<bool> = OnceLock::new();
+    let is_wanted = || std::env::var_os("AYRE_SOCKETS").is_none_or(|value| value != "off");
+    *IS_ON.get_or_init(is_wanted) && !IS_OFF.load(Ordering::Relaxed)
+}
+
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// New connections of this process go by the kernel from now on.
+pub(crate) fn turn_off() {
+    IS_OFF.store(true, Ordering::Relaxed);
+}
+
+/// The folder where programs of several network namespaces meet, if the user has named one.
+pub(crate) fn meeting_folder() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let named = || std::env::var_os("AYRE_SOCKETS_MEET").map(PathBuf::from);
+    FOLDER.get_or_init(named).as_deref()
+}

@@ -1,0 +1,204 @@
+//! Waiting by poll(2) and select(2) where streams are among the descriptors.
+use crate::stream::{Direction, Stream};
+use crate::sys::wait;
+use crate::table;
+use crate::waiter::{self, Until, looked, slept};
+use ayre::socket::{Bell, Pair};
+use libc::{pollfd, sigset_t};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use std::sync::Arc;
+
+/// Bells of this thread, each with the pair whose peer rings it.
+type Bells = [(Arc<Pair>, Arc<Bell>)];
+
+/// A stream among the descriptors.
+struct Polled {
+    place: usize,
+    stream: Arc<Stream>,
+    wanted: PollFlags,
+}
+
+const OUT: PollFlags = PollFlags::OUT.union(PollFlags::WRNORM);
+const IN: PollFlags = PollFlags::IN.union(PollFlags::RDNORM);
+
+impl Polled {
+    fn directions(&self) -> Vec<Direction> {
+        let all = [(IN, Direction::In), (OUT, Direction::Out)];
+        let wanted = all.into_iter().filter(|(flags, _)| self.wanted.intersects(*flags));
+        wanted.map(|(_, direction)| direction).collect()
+    }
+
+    fn told(&self) -> PollFlags {
+        self.stream.events(self.wanted).0
+    }
+}
+
+fn streams(fds: &[pollfd]) -> Vec<Polled> {
+    let of = |(place, fd): (usize, &pollfd)| {
+        let stream = table::stream(fd.fd)?;
+        Some(Polled { place, stream, wanted: PollFlags::from_bits_truncate(fd.events as u16) })
+    };
+    fds.iter().enumerate().filter_map(of).collect()
+}
+
+/// Whether one of the descriptors is a stream, or an epoll with streams.
+pub(crate) fn concerns(fds: &[pollfd]) -> bool {
+    for fd in fds {
+        if let Some(set) = table::epoll(fd.fd) {
+            set.be_nested();
+        }
+    }
+    fds.iter().any(|fd| table::is_stream(fd.fd))
+}
+
+/// ppoll(2).
+pub(crate) fn poll(
+    fds: &mut [pollfd],
+    until: Until,
+    mask: Option<&sigset_t>,
+) -> Result<usize, Errno> {
+    let streams = streams(fds);
+    loop {
+        let is_ready = || streams.iter().any(|polled| !polled.told().is_empty());
+        if is_ready() || until.is_over() {
+            return ask_kernel(fds, &streams, (&[], Until::Unknown), mask);
+        }
+        let begin = || streams.iter().for_each(|polled| polled.stream.look(Direction::In));
+        let has_ring = streams.iter().any(|polled| polled.stream.connection().place().is_some());
+        if has_ring && looked(is_ready, begin) {
+            continue;
+        }
+        let asleep = Asleep::new(&streams);
+        if is_ready() {
+            continue;
+        }
+        let ready = ask_kernel(fds, &streams, (&asleep.bells, until), mask)?;
+        if ready > 0 || until.is_over() {
+            return Ok(ready);
+        }
+    }
+}
+
+/// Asks the kernel, and adds what the rings tell. `Unknown`: does not wait. Only bells may have
+/// rung: then none is ready.
+fn ask_kernel(
+    fds: &mut [pollfd],
+    streams: &[Polled],
+    (bells, until): (&Bells, Until),
+    mask: Option<&sigset_t>,
+) -> Result<usize, Errno> {
+    let mut asked = fds.to_vec();
+    for polled in streams {
+        asked[polled.place].events = polled.stream.events(polled.wanted).1.bits() as i16;
+    }
+    asked.extend(bells.iter().map(|(_, bell)| wait::for_bell(bell)));
+    match until {
+        Until::Unknown => wait::poll(&mut asked, Some(std::time::Duration::ZERO), mask)?,
+        until => slept(|| wait::poll(&mut asked, until.left(), mask))?,
+    };
+    for (fd, asked) in fds.iter_mut().zip(&asked) {
+        fd.revents = asked.revents;
+    }
+    for polled in streams {
+        fds[polled.place].revents |= polled.told().bits() as i16;
+    }
+    Ok(fds.iter().filter(|fd| fd.revents != 0).count())
+}
+
+/// A thread that is about to sleep for streams, and has told their peers.
+struct Asleep<'a> {
+    streams: &'a [Polled],
+    bells: Vec<(Arc<Pair>, Arc<Bell>)>,
+    lain_down: Vec<(usize, Direction, Arc<Bell>)>,
+}
+
+impl<'a> Asleep<'a> {
+    fn new(streams: &'a [Polled]) -> Self {
+        let mut this = Self { streams, bells: Vec::new(), lain_down: Vec::new() };
+        for (i, polled) in streams.iter().enumerate() {
+            polled.stream.search();
+            let Some((pair, _)) = polled.stream.connection().place() else { continue };
+            let bell = waiter::bell_for(pair);
+            for direction in polled.directions() {
+                let may_ask = |bell: &&Arc<Bell>| polled.stream.lie_down(direction, bell);
+                polled.stream.ask(bell.as_ref().filter(may_ask), &[direction]);
+                let bell = bell.clone();
+                this.lain_down.extend(bell.map(|bell| (i, direction, bell)));
+            }
+            let is_new = |bell: &Arc<Bell>| this.bells.iter().all(|(_, it)| !Arc::ptr_eq(it, bell));
+            if let Some(bell) = bell.filter(is_new) {
+                this.bells.push((pair.clone(), bell));
+            }
+        }
+        this
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        for (i, direction, bell) in &self.lain_down {
+            let stream = &self.streams[*i].stream;
+            stream.get_up(*direction, bell);
+            stream.stop_asking(&[*direction]);
+        }
+        for (pair, bell) in &self.bells {
+            bell.hush();
+            pair.take_rung(bell, |_| {});
+        }
+    }
+}
+
+/// The three sets of select(2), as lists of descriptors.
+pub(crate) struct Sets {
+    pub(crate) fds: Vec<pollfd>,
+}
+
+/// The meaning of each set of select(2) as events of poll(2).
+pub(crate) const READ: i16 = libc::POLLIN | libc::POLLRDNORM | libc::POLLHUP | libc::POLLERR;
+pub(crate) const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLERR;
+pub(crate) const EXCEPT: i16 = libc::POLLPRI;
+
+impl Sets {
+    /// The descriptors below `count` that are in one of the sets.
+    pub(crate) fn new(count: i32, is_in: impl Fn(i32) -> [bool; 3]) -> Self {
+        let events = |[read, write, except]: [bool; 3]| {
+            let mut events = 0;
+            for (is_in, bits) in
+                [(read, libc::POLLIN), (write, libc::POLLOUT), (except, libc::POLLPRI)]
+            {
+                events |= if is_in { bits } else { 0 };
+            }
+            events
+        };
+        let of = |fd| match is_in(fd) {
+            [false, false, false] => None,
+            sets => Some(pollfd { fd, events: events(sets), revents: 0 }),
+        };
+        Self { fds: (0..count).filter_map(of).collect() }
+    }
+
+    /// Waits. The number of bits that `tell` was called for: descriptor, set.
+    pub(crate) fn wait(
+        &mut self,
+        until: Until,
+        mask: Option<&sigset_t>,
+        mut tell: impl FnMut(i32, usize),
+    ) -> Result<usize, Errno> {
+        poll(&mut self.fds, until, mask)?;
+        if self.fds.iter().any(|fd| fd.revents & libc::POLLNVAL != 0) {
+            return Err(Errno::BADF);
+        }
+        let mut bits = 0;
+        for fd in &self.fds {
+            let asked = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
+            for (set, means) in [READ, WRITE, EXCEPT].into_iter().enumerate() {
+                if fd.events & asked[set] != 0 && fd.revents & means != 0 {
+                    tell(fd.fd, set);
+                    bits += 1;
+                }
+            }
+        }
+        Ok(bits)
+    }
+}

@@ -1,0 +1,129 @@
+//! The kinds of the descriptors of this process, as far as they matter here.
+use crate::epoll::Set;
+use crate::listener::Listener;
+use crate::stream::Stream;
+use arc_swap::ArcSwapOption;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Descriptors with higher numbers are the kernel's alone.
+const NUMBERS: usize = 1 << 20;
+
+/// A descriptor that is more than the kernel's.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    Stream(Arc<Stream>),
+    Listener(Arc<Listener>),
+    Epoll(Arc<Set>),
+}
+
+/// The kind of each entry, for calls on descriptors that are the kernel's alone.
+static KINDS: [AtomicU8; NUMBERS] = [const { AtomicU8::new(0) }; NUMBERS];
+static ENTRIES: [ArcSwapOption<Entry>; NUMBERS] = [const { ArcSwapOption::const_empty() }; NUMBERS];
+
+const STREAM: u8 = 1;
+const LISTENER: u8 = 2;
+const EPOLL: u8 = 3;
+
+impl Entry {
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Stream(_) => STREAM,
+            Self::Listener(_) => LISTENER,
+            Self::Epoll(_) => EPOLL,
+        }
+    }
+}
+
+#[inline]
+fn kind(fd: i32) -> u8 {
+    let place = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
+    place.map_or(0, |kind| kind.load(Ordering::Relaxed))
+}
+
+/// Whether a descriptor is a stream.
+#[inline]
+pub(crate) fn is_stream(fd: i32) -> bool {
+    kind(fd) == STREAM
+}
+
+/// Whether a descriptor is more than the kernel's.
+#[inline]
+pub(crate) fn is_known(fd: i32) -> bool {
+    kind(fd) != 0
+}
+
+fn load(fd: i32) -> Option<Arc<Entry>> {
+    ENTRIES[fd as usize].load_full()
+}
+
+/// The stream of a descriptor.
+#[inline]
+pub(crate) fn stream(fd: i32) -> Option<Arc<Stream>> {
+    if kind(fd) != STREAM {
+        return None;
+    }
+    match &**ENTRIES[fd as usize].load().as_ref()? {
+        Entry::Stream(stream) => Some(stream.clone()),
+        _ => None,
+    }
+}
+
+/// Whether a descriptor is this stream.
+pub(crate) fn is(fd: i32, stream: &Stream) -> bool {
+    self::stream(fd).is_some_and(|found| std::ptr::eq(&*found, stream))
+}
+
+/// A descriptor of a stream.
+pub(crate) fn name_of(stream: &Stream) -> Option<i32> {
+    let highest = HIGHEST.load(Ordering::Relaxed);
+    (0..=highest).find(|fd| is(*fd, stream))
+}
+
+/// The listening socket of a descriptor.
+pub(crate) fn listener(fd: i32) -> Option<Arc<Listener>> {
+    match kind(fd) == LISTENER {
+        true => match &*load(fd)? {
+            Entry::Listener(listener) => Some(listener.clone()),
+            _ => None,
+        },
+        false => None,
+    }
+}
+
+/// The epoll of a descriptor, if there are streams in it.
+#[inline]
+pub(crate) fn epoll(fd: i32) -> Option<Arc<Set>> {
+    match kind(fd) == EPOLL {
+        true => match &*load(fd)? {
+            Entry::Epoll(set) => Some(set.clone()),
+            _ => None,
+        },
+        false => None,
+    }
+}
+
+/// The entry of a descriptor, of any kind.
+pub(crate) fn entry(fd: i32) -> Option<Arc<Entry>> {
+    if kind(fd) == 0 { None } else { load(fd) }
+}
+
+/// Sets what a descriptor is. Returns what it was.
+pub(crate) fn set(fd: i32, entry: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
+    let place = usize::try_from(fd).ok().filter(|fd| *fd < NUMBERS)?;
+    HIGHEST.fetch_max(if entry.is_some() { fd } else { 0 }, Ordering::Relaxed);
+    let kind = entry.as_ref().map_or(0, |entry| entry.kind());
+    KINDS[place].store(0, Ordering::Relaxed);
+    let last = ENTRIES[place].swap(entry);
+    KINDS[place].store(kind, Ordering::Relaxed);
+    last
+}
+
+/// No descriptor above has an entry.
+static HIGHEST: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+
+/// All entries with their descriptors.
+pub(crate) fn all() -> Vec<(i32, Arc<Entry>)> {
+    let highest = HIGHEST.load(Ordering::Relaxed);
+    (0..=highest).filter_map(|fd| entry(fd).map(|entry| (fd, entry))).collect()
+}

@@ -1,0 +1,236 @@
+//! How threads wait: they look for a while, if that has paid, and then sleep at a bell that the
+//! peer rings, and at the kernel's descriptors.
+use crate::stream::{Direction, Stream};
+use crate::sys::{memory, wait};
+use ayre::socket::{Bell, Pair};
+use libc::pollfd;
+use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+/// When a wait ends at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// It was not asked yet.
+    Unknown,
+    Never,
+    At(Instant),
+}
+
+impl Until {
+    pub(crate) fn after(timeout: Option<Duration>) -> Self {
+        timeout
+            .and_then(|timeout| Instant::now().checked_add(timeout))
+            .map_or(Self::Never, Self::At)
+    }
+
+    /// The time that is left.
+    pub(crate) fn left(self) -> Option<Duration> {
+        match self {
+            Self::At(end) => Some(end.saturating_duration_since(Instant::now())),
+            Self::Unknown | Self::Never => None,
+        }
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        self.left() == Some(Duration::ZERO)
+    }
+}
+
+/// The bells of a thread: one for each pair with which it has slept.
+#[derive(Default)]
+struct Bells {
+    /// The process that made them: a forked child needs others.
+    generation: u32,
+    bells: Vec<(Weak<Pair>, Arc<Bell>)>,
+}
+
+impl Drop for Bells {
+    fn drop(&mut self) {
+        if self.generation == generation() {
+            for (pair, bell) in self.bells.drain(..) {
+                give_back(pair.upgrade(), bell);
+            }
+        }
+    }
+}
+
+/// A bell is of no use to its thread or epoll any more.
+pub(crate) fn give_back(pair: Option<Arc<Pair>>, bell: Arc<Bell>) {
+    if let (Some(pair), Some(bell)) = (pair, Arc::into_inner(bell)) {
+        pair.keep(bell);
+    }
+}
+
+thread_local! {
+    static BELLS: RefCell<Bells> = RefCell::default();
+}
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// In a forked child: bells of the parent are not used.
+pub(crate) fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Which process, counted in forks, this is.
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// This thread's bell for the peer of a pair. None where the peer cannot be given one.
+pub(crate) fn bell_for(pair: &Arc<Pair>) -> Option<Arc<Bell>> {
+    let found = BELLS.try_with(|bells| {
+        let Ok(mut bells) = bells.try_borrow_mut() else { return None };
+        if bells.generation != generation() {
+            *bells = Bells { generation: generation(), bells: Vec::new() };
+        }
+        let is_of = |(of, _): &&(Weak<Pair>, _)| of.as_ptr() == Arc::as_ptr(pair);
+        if let Some((_, bell)) = bells.bells.iter().find(is_of) {
+            return Some(bell.clone());
+        }
+        bells.bells.retain(|(of, _)| of.strong_count() > 0);
+        let bell = Arc::new(pair.bell()?);
+        bells.bells.push((Arc::downgrade(pair), bell.clone()));
+        Some(bell)
+    });
+    found.ok().flatten()
+}
+
+/// Waits until a direction of a stream may be ready.
+pub(crate) fn wait_for(
+    stream: &Stream,
+    fd: i32,
+    direction: Direction,
+    until: Until,
+) -> Result<(), Errno> {
+    if until.is_over() {
+        return Err(Errno::AGAIN);
+    }
+    stream.search();
+    let bell = stream.connection().place().map(|(pair, _)| bell_for(pair));
+    let is_ready = || stream.ready(direction).0;
+    if bell.is_some() && looked(is_ready, || stream.look(direction)) {
+        return Ok(());
+    }
+    if let Some(bell) = &bell {
+        let may_ask = |bell: &&Arc<Bell>| stream.lie_down(direction, bell);
+        stream.ask(bell.as_ref().filter(may_ask), &[direction]);
+    }
+    let bell = bell.flatten();
+    let slept = if is_ready() { Ok(()) } else { sleep(stream, fd, direction, (&bell, until)) };
+    if let Some(bell) = bell {
+        stream.get_up(direction, &bell);
+        stream.stop_asking(&[direction]);
+        bell.hush();
+        if let Some((pair, _)) = stream.connection().place() {
+            pair.take_rung(&bell, |_| {});
+        }
+    }
+    slept
+}
+
+fn sleep(
+    stream: &Stream,
+    fd: i32,
+    direction: Direction,
+    (bell, until): (&Option<Arc<Bell>>, Until),
+) -> Result<(), Errno> {
+    let _ = stream.connection().settle(memory::borrowed(fd));
+    let events = match direction {
+        Direction::In => libc::POLLIN,
+        Direction::Out if stream.ready(Direction::Out).1 => libc::POLLOUT,
+        // The end of a peer that has not said so is its death.
+        Direction::Out if !stream.connection().is_ended_by_peer() => libc::POLLRDHUP,
+        Direction::Out => 0,
+    };
+    let mut fds = vec![pollfd { fd, events, revents: 0 }];
+    fds.extend(bell.iter().map(|bell| wait::for_bell(bell)));
+    loop {
+        match slept(|| wait::poll(&mut fds, until.left(), None)) {
+            Ok(0) => return Err(Errno::AGAIN),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) if wait::restarts() => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// The longest look before a sleep.
+const LONGEST: Duration = Duration::from_micros(50);
+
+/// Sleeps without a look behind looks that did not pay, at most.
+const MOST_LEFT_OUT: u32 = 1 << 14;
+
+/// The experience of this thread with its looks.
+#[derive(Clone, Copy)]
+struct Looks {
+    /// How long it looks; zero: not at all.
+    time: Duration,
+    /// It looks again after this number of sleeps.
+    left_out: u32,
+    /// How many sleeps that will be next time.
+    penalty: u32,
+}
+
+thread_local! {
+    static LOOKS: Cell<Looks> =
+        const { Cell::new(Looks { time: LONGEST, left_out: 0, penalty: 1 }) };
+}
+
+/// Whether threads may look at all: there are several processors for this process.
+fn may_look() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let is_off = std::env::var_os("AYRE_SOCKETS_SPIN").is_some_and(|value| value == "0");
+        !is_off && std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1)
+    })
+}
+
+/// Looks for a while whether something is ready, if that has paid. `begin` says to the peer that
+/// this thread looks.
+pub(crate) fn looked(is_ready: impl Fn() -> bool, begin: impl FnOnce()) -> bool {
+    let looks = LOOKS.get();
+    if looks.time.is_zero() || !may_look() {
+        return false;
+    }
+    begin();
+    let begun = Instant::now();
+    loop {
+        for _ in 0..16 {
+            if is_ready() {
+                LOOKS.set(Looks { time: LONGEST, penalty: 1, ..looks });
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if begun.elapsed() > looks.time {
+            return false;
+        }
+    }
+}
+
+/// Sleeps, and learns from how long that was. A short sleep behind a look in vain says that the
+/// peer could not run meanwhile: there are too few processors.
+pub(crate) fn slept<T>(sleep: impl FnOnce() -> T) -> T {
+    if !may_look() {
+        return sleep();
+    }
+    let begun = Instant::now();
+    let result = sleep();
+    let is_short = begun.elapsed() < LONGEST;
+    let Looks { time, left_out, penalty } = LOOKS.get();
+    LOOKS.set(match time.is_zero() {
+        true if left_out > 0 => Looks { time, left_out: left_out - 1, penalty },
+        true if is_short => Looks { time: LONGEST, left_out, penalty },
+        true => Looks { time, left_out, penalty },
+        false => {
+            let left_out = if is_short { penalty } else { 0 };
+            let penalty = if is_short { (penalty * 2).min(MOST_LEFT_OUT) } else { penalty };
+            Looks { time: Duration::ZERO, left_out, penalty }
+        }
+    });
+    result
+}

@@ -20,6 +20,8 @@ struct Suite {
     limits: &'static str,
     /// The factor on the operations of the longer run, for a set-up whose cost varies.
     times: u64,
+    /// A library that the program loads before the C library, with what tells it not to spin.
+    preload: Option<&'static str>,
 }
 
 enum Program {
@@ -27,12 +29,13 @@ enum Program {
     C(&'static str),
 }
 
-const SUITES: [Suite; 4] = [
+const SUITES: [Suite; 5] = [
     Suite {
         package: "ayre",
         program: Program::Example("instructions"),
         limits: "engine/instructions.txt",
         times: 1,
+        preload: None,
     },
     Suite {
         package: "ayre-provider",
@@ -40,6 +43,7 @@ const SUITES: [Suite; 4] = [
         limits: "provider/instructions.txt",
         // Entropy is gathered until there is enough.
         times: 10,
+        preload: None,
     },
     Suite {
         package: "ayre-sim",
@@ -47,12 +51,22 @@ const SUITES: [Suite; 4] = [
         limits: "sim/instructions.txt",
         // Queues fill first.
         times: 5,
+        preload: None,
     },
     Suite {
         package: "ayre-capi",
         program: Program::C("capi/measurements/instructions.c"),
         limits: "capi/instructions.txt",
         times: 1,
+        preload: None,
+    },
+    Suite {
+        package: "ayre-sockets",
+        program: Program::Example("socket_calls"),
+        limits: "sockets/instructions.txt",
+        // Until the reader is known to wait, messages go by the kernel.
+        times: 10,
+        preload: Some("libayre_sockets.so"),
     },
 ];
 
@@ -130,7 +144,10 @@ impl Suite {
         let (low, high) = (options.low, options.high * self.times);
         let mut counts = Vec::new();
         for limit in limits {
-            let count = |operations| count(&binary, &limit.case, operations, &profiles);
+            let preload = self.preload.map(|library| target.join("release").join(library));
+            let count = |operations| {
+                count((&binary, preload.as_deref()), &limit.case, operations, &profiles)
+            };
             // Both runs at once: each has a processor, and counts do not depend on the other.
             let (fewer, more) = std::thread::scope(|scope| {
                 let fewer = scope.spawn(|| count(low));
@@ -208,9 +225,18 @@ fn parse_limits(text: &str) -> Result<Vec<Limit>> {
 }
 
 /// The instructions of one run, read from the profile that it leaves in `profiles`.
-fn count(binary: &Path, case: &str, operations: u64, profiles: &Path) -> Result<u64> {
+fn count(
+    (binary, preload): (&Path, Option<&Path>),
+    case: &str,
+    operations: u64,
+    profiles: &Path,
+) -> Result<u64> {
     let profile = profiles.join(format!("{case}.{operations}.out"));
-    let output = Command::new("valgrind")
+    let mut command = Command::new("valgrind");
+    if let Some(library) = preload {
+        command.env("LD_PRELOAD", library).env("AYRE_SOCKETS_SPIN", "0");
+    }
+    let output = command
         .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(binary)

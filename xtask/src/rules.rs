@@ -36,8 +36,12 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "provider/src/calls/",
     "provider/src/sys/",
     "provider/tests/",
+    "sockets/src/abi/",
+    "sockets/src/sys/",
+    "sockets/tests/",
     "python/src/buffer.rs",
     "python/src/export.rs",
+    "sockets/tests/",
     "engine/tests/",
     "fuzz/",
 ];
@@ -45,12 +49,15 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
 /// Where atomics may be taken from the standard library or from loom, and why.
 pub(crate) const ATOMIC_HOMES: &[(&str, &str)] = &[
     ("engine/src/sync.rs", "the facade that all other code goes through"),
+    ("sockets/tests/", "processes of tests meet in shared memory, without the engine"),
     ("engine/tests/", "tests choose between the standard library and loom themselves"),
     ("capi/src/place.rs", "marks of handles, which threads hand over"),
     ("python/src/buffer.rs", "views of a region, which threads count"),
     ("cli/src/sys", "flags that signal handlers set"),
     ("cli/src/perf/raw/", "the raw limits of the machine are measured beneath the engine"),
     ("cli/src/perf/side/", "what they share lies beneath the engine, too"),
+    ("engine/src/sys/hidden.rs", "marks of descriptors, beside which no model runs"),
+    ("sockets/", "the library is beside the engine: tables and flags of the whole process"),
     ("sim/src/network/meeting.rs", "the simulator is beside the engine, and its threads meet here"),
 ];
 
@@ -123,7 +130,9 @@ pub(crate) const ONE_HOME: &[OneHome] = &[
         what: "descriptors are made",
         home: "engine/src/sys/descriptor.rs",
         folders: &["engine/src/", "provider/src/"],
-        exempt: &[],
+        // Descriptors in a program that does not know of the library are hidden from its calls as
+        // they are made.
+        exempt: &["engine/src/socket/", "engine/src/sys/hidden.rs"],
         calls: &[
             &["net", "accept_with"],
             &["epoll", "create"],
@@ -264,6 +273,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         tests_use: &["ayre-conformance"],
     },
     Layer { folder: "provider/", uses: &["ayre"], tests_use: &["ayre-sim"] },
+    Layer { folder: "sockets/", uses: &["ayre"], tests_use: &[] },
     Layer { folder: "", uses: &["ayre", "ayre-proto"], tests_use: &["ayre-conformance"] },
 ];
 
@@ -298,7 +308,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "lane lock matching notify xlate",
             "collective envelope execute group ring rma stream",
             "active command endpoint pending",
-            "deposit link logical",
+            "deposit link logical socket",
             "node",
         ],
     },
@@ -310,7 +320,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "clock folder machine settings text_file",
             "log tuning",
             "mem",
-            "depot net peer",
+            "depot net peer socket",
             "target",
             "link",
             "port",
@@ -362,7 +372,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "cli/src/",
-        layers: &["deposit manual page sys", "info run study", "net perf sim top", "tune"],
+        layers: &["deposit manual page sockets sys", "info run study", "net perf sim top", "tune"],
     },
     CrateRules {
         folder: "xtask/src/",

@@ -1,0 +1,106 @@
+//! One end of the connection of a row, in a process of its own, and what it has seen.
+
+use std::ffi::c_int;
+use std::fmt::Debug;
+use std::path::PathBuf;
+
+use crate::common::call::{self, connect_to, error_name, exit_now, listener, tcp};
+use crate::common::shared::Shared;
+
+/// The variable that names the folder of a row.
+pub(crate) const FOLDER: &str = "AYRE_SOCKETS_TEST_FOLDER";
+
+/// The variable that says whether requests and answers go before the row.
+pub(crate) const WARM: &str = "AYRE_SOCKETS_TEST_WARM";
+
+const PORT: usize = 1;
+const CLIENT_CAME: usize = 2;
+const SERVER_CAME: usize = 3;
+
+pub(crate) struct End {
+    pub(crate) server: bool,
+    pub(crate) fd: c_int,
+    pub(crate) shared: Shared,
+    folder: PathBuf,
+    seen: String,
+}
+
+impl End {
+    /// Connects. Where the row is to find warm connections, requests and answers with reads that
+    /// block have gone both ways.
+    pub(crate) fn open(server: bool) -> Self {
+        let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the folder is named"));
+        let shared = Shared::open(&folder.join("shared"));
+        let fd = if server {
+            let (listener, port) = listener(0).expect("a listener");
+            shared.set(PORT, u64::from(port));
+            let none = std::ptr::null_mut();
+            let fd = call!(accept(listener, none, std::ptr::null_mut())).expect("a connection");
+            call::close(listener).expect("the listener closes");
+            fd as c_int
+        } else {
+            let fd = tcp(0).expect("a socket");
+            assert!(shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
+            connect_to(fd, shared.get(PORT) as u16).expect("it connects");
+            fd
+        };
+        let mut this = Self { server, fd, shared, folder, seen: String::new() };
+        if std::env::var_os(WARM).is_some() {
+            this.warm();
+        }
+        this.meet();
+        this
+    }
+
+    fn warm(&mut self) {
+        for i in 0..50usize {
+            let mut bytes = vec![0; 100 + i];
+            if self.server {
+                self.read_exactly(&mut bytes);
+                call::write(self.fd, &bytes).expect("an answer goes");
+            } else {
+                call::write(self.fd, &bytes).expect("a request goes");
+                self.read_exactly(&mut bytes);
+            }
+        }
+    }
+
+    pub(crate) fn read_exactly(&mut self, bytes: &mut [u8]) {
+        let mut read = 0;
+        while read < bytes.len() {
+            match call::read(self.fd, &mut bytes[read..]) {
+                Ok(count @ 1..) => read += count,
+                told => panic!("{read} bytes of {} came, then {told:?}", bytes.len()),
+            }
+        }
+    }
+
+    /// Writes down what a call told.
+    pub(crate) fn say(&mut self, what: &str, told: impl Debug) {
+        self.seen += &format!("{what}: {told:?}\n");
+    }
+
+    /// Writes down what a call told, errors by their names.
+    pub(crate) fn told(&mut self, what: &str, told: Result<usize, i32>) {
+        self.say(what, told.map_err(error_name));
+    }
+
+    /// Both ends have come here.
+    pub(crate) fn meet(&self) {
+        let (mine, other) =
+            if self.server { (SERVER_CAME, CLIENT_CAME) } else { (CLIENT_CAME, SERVER_CAME) };
+        let count = self.shared.add(mine, 1) + 1;
+        assert!(self.shared.wait(|shared| shared.get(other) >= count), "the other end comes");
+    }
+
+    /// Puts all that the end has seen into a file.
+    pub(crate) fn finish(self) -> ! {
+        // No row sees the other end's exit, unless it closes the connection itself.
+        self.meet();
+        let name = if self.server { "server" } else { "client" };
+        if std::fs::write(self.folder.join(name), &self.seen).is_err() {
+            exit_now(4);
+        }
+        std::process::exit(0)
+    }
+}

@@ -1,0 +1,240 @@
+//! Calls of the C library by name, as any program makes them, with an error number for a failure.
+
+use std::ffi::c_int;
+
+/// The result of a call: a number, or the error number.
+pub(crate) type Outcome = Result<usize, i32>;
+
+/// Calls a function of the C library, through the symbol that a preloaded library may define.
+macro_rules! call {
+    ($function:ident ( $($argument:expr),* $(,)? )) => {{
+        // SAFETY: the pointers come from buffers and structures that live until the call returns,
+        // and the lengths are theirs.
+        #[allow(unused_unsafe)]
+        let returned = unsafe { libc::$function($($argument),*) };
+        $crate::common::call::outcome(returned as isize)
+    }};
+}
+
+/// A structure of C whose bytes are all zero.
+macro_rules! zeroed {
+    ($type:ty) => {{
+        // SAFETY: structures of C that the tests name are valid when all bytes are zero.
+        unsafe { std::mem::zeroed::<$type>() }
+    }};
+}
+
+/// The outcome that a returned number stands for.
+pub(crate) fn outcome(returned: isize) -> Outcome {
+    if returned >= 0 { Ok(returned as usize) } else { Err(errno()) }
+}
+
+/// The error number of the last failed call.
+pub(crate) fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// The name of an error number that sockets have.
+pub(crate) fn error_name(number: i32) -> String {
+    let names = [
+        (libc::EAGAIN, "EAGAIN"),
+        (libc::EBADF, "EBADF"),
+        (libc::ECONNREFUSED, "ECONNREFUSED"),
+        (libc::ECONNRESET, "ECONNRESET"),
+        (libc::EEXIST, "EEXIST"),
+        (libc::EFAULT, "EFAULT"),
+        (libc::EINPROGRESS, "EINPROGRESS"),
+        (libc::EINTR, "EINTR"),
+        (libc::EINVAL, "EINVAL"),
+        (libc::EISCONN, "EISCONN"),
+        (libc::ELOOP, "ELOOP"),
+        (libc::ENOENT, "ENOENT"),
+        (libc::ENOTCONN, "ENOTCONN"),
+        (libc::ENOTSOCK, "ENOTSOCK"),
+        (libc::EOPNOTSUPP, "EOPNOTSUPP"),
+        (libc::EPIPE, "EPIPE"),
+        (libc::ESPIPE, "ESPIPE"),
+        (libc::ETIMEDOUT, "ETIMEDOUT"),
+    ];
+    let name = names.iter().find(|(n, _)| *n == number).map(|(_, name)| name.to_string());
+    name.unwrap_or_else(|| format!("error {number}"))
+}
+
+/// An address of the loopback interface.
+pub(crate) fn loopback(port: u16) -> libc::sockaddr_in {
+    let mut address = zeroed!(libc::sockaddr_in);
+    address.sin_family = libc::AF_INET as u16;
+    address.sin_port = port.to_be();
+    address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+    address
+}
+
+pub(crate) const ADDRESS_LENGTH: libc::socklen_t = size_of::<libc::sockaddr_in>() as u32;
+
+/// The port of this end, or of the other one.
+pub(crate) fn port_of(fd: c_int, peer: bool) -> Result<u16, i32> {
+    let mut address = zeroed!(libc::sockaddr_in);
+    let mut length = ADDRESS_LENGTH;
+    let place = (&raw mut address).cast();
+    if peer {
+        call!(getpeername(fd, place, &mut length))?;
+    } else {
+        call!(getsockname(fd, place, &mut length))?;
+    }
+    Ok(u16::from_be(address.sin_port))
+}
+
+/// A TCP socket, with the flags given.
+pub(crate) fn tcp(flags: c_int) -> Result<c_int, i32> {
+    Ok(call!(socket(libc::AF_INET, libc::SOCK_STREAM | flags, 0))? as c_int)
+}
+
+/// A listener at a port that the kernel chose, and the port.
+pub(crate) fn listener(flags: c_int) -> Result<(c_int, u16), i32> {
+    let fd = tcp(flags)?;
+    let address = loopback(0);
+    call!(bind(fd, (&raw const address).cast(), ADDRESS_LENGTH))?;
+    call!(listen(fd, 64))?;
+    Ok((fd, port_of(fd, false)?))
+}
+
+pub(crate) fn connect_to(fd: c_int, port: u16) -> Outcome {
+    let address = loopback(port);
+    call!(connect(fd, (&raw const address).cast(), ADDRESS_LENGTH))
+}
+
+pub(crate) fn read(fd: c_int, into: &mut [u8]) -> Outcome {
+    call!(read(fd, into.as_mut_ptr().cast(), into.len()))
+}
+
+pub(crate) fn write(fd: c_int, bytes: &[u8]) -> Outcome {
+    call!(write(fd, bytes.as_ptr().cast(), bytes.len()))
+}
+
+pub(crate) fn recv(fd: c_int, into: &mut [u8], flags: c_int) -> Outcome {
+    call!(recv(fd, into.as_mut_ptr().cast(), into.len(), flags))
+}
+
+pub(crate) fn send(fd: c_int, bytes: &[u8], flags: c_int) -> Outcome {
+    call!(send(fd, bytes.as_ptr().cast(), bytes.len(), flags))
+}
+
+pub(crate) fn close(fd: c_int) -> Outcome {
+    call!(close(fd))
+}
+
+/// The events that `poll` reports for one descriptor, within a number of milliseconds.
+pub(crate) fn poll(fd: c_int, events: i16, milliseconds: c_int) -> Result<i16, i32> {
+    let mut asked = libc::pollfd { fd, events, revents: 0 };
+    call!(poll(&mut asked, 1, milliseconds))?;
+    Ok(asked.revents)
+}
+
+/// Switches `O_NONBLOCK` on or off, and says whether it was on.
+pub(crate) fn set_nonblocking(fd: c_int, on: bool) -> Result<bool, i32> {
+    let flags = call!(fcntl(fd, libc::F_GETFL))? as c_int;
+    let wanted = if on { flags | libc::O_NONBLOCK } else { flags & !libc::O_NONBLOCK };
+    call!(fcntl(fd, libc::F_SETFL, wanted))?;
+    Ok(flags & libc::O_NONBLOCK != 0)
+}
+
+pub(crate) fn is_nonblocking(fd: c_int) -> bool {
+    call!(fcntl(fd, libc::F_GETFL)).is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
+}
+
+/// Sets an option to any plain structure of C.
+pub(crate) fn set_option<T>(fd: c_int, level: c_int, name: c_int, value: &T) -> Outcome {
+    call!(setsockopt(fd, level, name, (&raw const *value).cast(), size_of::<T>() as u32))
+}
+
+/// An option whose value is a number.
+pub(crate) fn option(fd: c_int, level: c_int, name: c_int) -> Result<c_int, i32> {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    call!(getsockopt(fd, level, name, (&raw mut value).cast(), &mut length))?;
+    Ok(value)
+}
+
+/// The number that an `ioctl` tells.
+pub(crate) fn ioctl_number(fd: c_int, request: libc::Ioctl) -> Result<c_int, i32> {
+    let mut value: c_int = 0;
+    call!(ioctl(fd, request, &raw mut value))?;
+    Ok(value)
+}
+
+/// How long a read may wait; none for ever.
+pub(crate) fn set_receive_timeout(fd: c_int, milliseconds: i64) -> Outcome {
+    let time = libc::timeval { tv_sec: milliseconds / 1000, tv_usec: milliseconds % 1000 * 1000 };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)
+}
+
+pub(crate) fn pipe() -> Result<[c_int; 2], i32> {
+    let mut ends = [0; 2];
+    call!(pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+    Ok(ends)
+}
+
+/// The process ends at once, as by `_exit`.
+pub(crate) fn exit_now(code: c_int) -> ! {
+    // SAFETY: the call takes a number and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// The number of a new child; 0 in the child.
+pub(crate) fn fork() -> Result<c_int, i32> {
+    Ok(call!(fork())? as c_int)
+}
+
+/// The code with which a child ended; 128 and the signal's number where a signal ended it.
+pub(crate) fn wait_for(child: c_int) -> Result<c_int, i32> {
+    let mut status = 0;
+    while let Err(error) = call!(waitpid(child, &mut status, 0)) {
+        if error != libc::EINTR {
+            return Err(error);
+        }
+    }
+    let ended = libc::WIFEXITED(status);
+    Ok(if ended { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) })
+}
+
+/// Sends a descriptor over a Unix socket.
+pub(crate) fn pass(over: c_int, fd: c_int) -> Outcome {
+    let mut byte = [b'd'];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut control = [0u64; 4];
+    let mut message = zeroed!(libc::msghdr);
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = 24;
+    // SAFETY: the control buffer is aligned, and has room for one header and one descriptor.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        libc::CMSG_DATA(header).cast::<c_int>().write_unaligned(fd);
+    }
+    call!(sendmsg(over, &message, 0))
+}
+
+/// Takes the descriptor that `pass` sent.
+pub(crate) fn take(over: c_int) -> Result<c_int, i32> {
+    let mut byte = [0u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut control = [0u64; 4];
+    let mut message = zeroed!(libc::msghdr);
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control);
+    call!(recvmsg(over, &mut message, 0))?;
+    // SAFETY: the kernel wrote the control buffer, whose header is checked before its descriptor.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+            return Err(libc::EBADMSG);
+        }
+        Ok(libc::CMSG_DATA(header).cast::<c_int>().read_unaligned())
+    }
+}

@@ -1,0 +1,21 @@
+//! Tests of the library run programs of their own with it and without it. This module starts
+//! those programs, gives them memory to meet in, and makes their calls.
+
+// Each test binary uses its own part.
+#![allow(dead_code)]
+
+#[macro_use]
+pub(crate) mod call;
+pub(crate) mod launch;
+pub(crate) mod shared;
+
+/// The byte at a position of a stream: no two places nearby look alike.
+pub(crate) fn byte_at(stream: u32, position: u64) -> u8 {
+    let mixed = (position ^ u64::from(stream) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 56) as u8 ^ (mixed >> 24) as u8
+}
+
+/// The bytes of a stream from a position on.
+pub(crate) fn bytes_from(stream: u32, position: u64, length: usize) -> Vec<u8> {
+    (0..length as u64).map(|i| byte_at(stream, position + i)).collect()
+}

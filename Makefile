@@ -13,9 +13,10 @@ PREFIX ?= /usr/local
 PROFILE ?= checked
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-c demo-mpi demo-mpi-net demo-net demo-python consumers bench \
-	bench-net bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	audit book capi python evidence install pages deb man install-deps
+.PHONY: help check test demo demo-c demo-mpi demo-mpi-net demo-net demo-python demo-sockets \
+	consumers bench bench-net bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net \
+	bench-sockets provider sockets soak pairs sockets-programs audit book capi python evidence \
+	install pages deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -54,9 +55,17 @@ demo-python: ## Build and install Ayre for Python, and find clusters with RANKS 
 	@scripts/deps.sh cargo cc python3 python3-venv
 	@RANKS='$(RANKS)' scripts/demo-python.sh
 
+demo-sockets: ## Redis between two namespaces of this machine, over TCP and over Ayre, as root
+	@scripts/deps.sh cargo cc ip redis-benchmark redis-server
+	@scripts/demo-sockets.sh
+
 consumers: ## Run MPI programs of others over Ayre, tests and real ones; ARGS=quick: a part
 	@scripts/deps.sh cargo cc hpcc lmp mpirun.openmpi $(if $(filter quick,$(ARGS)),,pw.x) python3 xdlu
 	@scripts/consumers.sh $(ARGS)
+
+sockets-programs: ## Run real programs with libayre-sockets.so: ARGS='check redis', ARGS=figures
+	@scripts/deps.sh cargo cc
+	@scripts/sockets-programs.sh $(ARGS)
 
 bench: ## Measure this machine: Ayre's operations against the machine's own limits
 	@scripts/deps.sh cargo cc
@@ -86,6 +95,10 @@ bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: 
 	@scripts/deps.sh cargo cc ip mpicc.openmpi mpirun.openmpi
 	@bench/mpi-net.sh
 
+bench-sockets: ## Real programs over TCP, AF_UNIX, and Ayre with libayre-sockets.so: ROUNDS=5
+	@scripts/deps.sh cargo cc
+	@bench/sockets.sh
+
 evidence: ## Compute the published numbers of the sources anew: docs/evidence.md and .html
 	@scripts/deps.sh cargo cc
 	@cargo run --quiet --release -p ayre-sim --example evidence docs
@@ -105,6 +118,10 @@ install: ## Install Ayre for C and C++ below PREFIX=/usr/local
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc
 	@scripts/provider.sh
+
+sockets: ## Build Ayre's library for the TCP connections of unmodified programs
+	@scripts/deps.sh cargo cc
+	@scripts/sockets.sh
 
 deb: ## Build packages for Debian; ARGS=try: install, use and remove them besides, as root
 	@scripts/deps.sh cargo cc $(if $(filter try,$(ARGS)),cmake fi_info g++ lintian mpicc.openmpi \

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds packages for Debian. ayre has the tool, its manual and completions, and the provider where
-# libfabric looks for providers. libayre0 has the library for programs in C and C++, and libayre-dev
-# the rest that they are compiled with. PROFILE=checked takes what the tests have built.
+# Builds packages for Debian. ayre has the tool, its manual and completions, the provider where
+# libfabric looks for providers, and the library for sockets where the tool looks for it. libayre0
+# has the library for programs in C and C++, and libayre-dev the rest that they are compiled with.
+# PROFILE=checked takes what the tests have built.
 #
 # usage: scripts/deb.sh [try]
 #   try  installs them besides, uses them and removes them, as root, seen by nobody else
@@ -17,6 +18,7 @@ release) fabric=provider level=6 ;;
 *) fabric=$profile level=1 ;;
 esac
 PROFILE="$profile" scripts/build.sh ayre-cli
+PROFILE="$profile" scripts/build.sh ayre-sockets
 PROFILE=$fabric scripts/provider.sh >/dev/null
 
 metadata=$(cargo metadata --format-version 1 --no-deps)
@@ -27,6 +29,8 @@ architecture=$(dpkg --print-architecture)
 multiarch=$(gcc -print-multiarch)
 # Debian's libfabric looks here where FI_PROVIDER_PATH is not set.
 providers="usr/lib/$multiarch/libfabric"
+# The tool looks here; the loader does not, as only those who ask are to have it.
+sockets="usr/lib/$multiarch/ayre/libayre-sockets.so"
 # All files are as old as the commit: the same programs give the same package.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
@@ -43,7 +47,8 @@ headers="$work/libayre-dev"
 notices() {
     cargo metadata --format-version 1 --filter-platform x86_64-unknown-linux-gnu |
         grep -o '"manifest_path":"[^"]*"' | cut -d'"' -f4 | sort -u >"$work/manifests"
-    cargo tree -p ayre-cli -p ayre-provider -p ayre-capi -e normal,build --prefix none -f '{p}' |
+    cargo tree -p ayre-cli -p ayre-provider -p ayre-sockets -p ayre-capi -e normal,build \
+        --prefix none -f '{p}' |
         awk '{ print $1 "-" substr($2, 2) }' | sort -u >"$work/linked"
     while read -r crate; do
         folder=$(dirname "$(grep -F "/$crate/Cargo.toml" "$work/manifests" || echo none/none)")
@@ -108,7 +113,8 @@ documents() {
 fill_tool() {
     install -D -m 755 "$target/$profile/ayre" "$tool/usr/bin/ayre"
     install -D -m 644 "$target/$fabric/libfabric/libayre-fi.so" "$tool/$providers/libayre-fi.so"
-    strip --strip-unneeded "$tool/usr/bin/ayre" "$tool/$providers/libayre-fi.so"
+    install -D -m 644 "$target/$profile/libayre_sockets.so" "$tool/$sockets"
+    strip --strip-unneeded "$tool/usr/bin/ayre" "$tool/$providers/libayre-fi.so" "$tool/$sockets"
     share="$tool/usr/share"
     ayre="$target/$profile/ayre"
     "$ayre" man "$share/man/man1"
@@ -175,14 +181,15 @@ packages=
 notices >"$work/notices"
 fill_tool
 fill_libraries
-build ayre "libc6 (>= $(needs "$tool/usr/bin/ayre" "$tool/$providers/libayre-fi.so")), libgcc-s1" \
-    net <<'END'
+newest=$(needs "$tool/usr/bin/ayre" "$tool/$providers/libayre-fi.so" "$tool/$sockets")
+build ayre "libc6 (>= $newest), libgcc-s1" net <<'END'
 Description: network interface in software, with a provider of libfabric
  Processes put and get each other's memory, send messages and wait for each
  other, within a host through shared memory and between hosts by encrypted
  links. The tool ayre runs parallel jobs, measures, and says what the machine
- offers. Programs that use libfabric, as those of MPI do, find the provider
- "ayre".
+ offers, and runs unmodified programs whose TCP connections within the host go
+ by shared memory. Programs that use libfabric, as those of MPI do, find the
+ provider "ayre".
 END
 build libayre0 "libc6 (>= $(needs "$library/usr/lib/$multiarch/libayre.so.$version")), libgcc-s1" \
     libs <<'END'

@@ -4,8 +4,8 @@
 #
 # usage: scripts/deps.sh [cargo] [cc] [chromium] [clang] [clang-tidy] [cmake] [fi_info] [g++]
 #                        [hpcc] [ip] [lintian] [lmp] [mpicc.openmpi] [mpiexec.hydra]
-#                        [mpirun.openmpi] [pkg-config] [pw.x] [python3] [python3-venv] [srun]
-#                        [tshark] [valgrind] [xdlu]
+#                        [mpirun.openmpi] [pkg-config] [pw.x] [python3] [python3-venv]
+#                        [redis-benchmark] [redis-server] [srun] [tshark] [valgrind] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -45,6 +45,8 @@ package_of() {
     pkg-config) echo pkg-config ;;
     pw.x) echo quantum-espresso quantum-espresso-data ;;
     python3 | python3-venv) echo python3 python3-venv ;;
+    redis-benchmark) echo redis-tools ;;
+    redis-server) echo redis-server ;;
     srun) echo slurm-client slurmctld slurmd ;;
     tshark) echo tshark ;;
     valgrind) echo valgrind libc6-dbg ;;

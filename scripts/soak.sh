@@ -21,7 +21,7 @@ fuzz() {
     fi
     (cd fuzz && cargo +nightly run --quiet --example seeds)
     for target in lane lines commands responses control frames datagrams set_ups endings \
-        matching records deposits groups streams; do
+        matching records deposits groups streams sockets; do
         cargo +nightly fuzz run "$target" -- -max_len=600 -max_total_time="${FUZZ_SECONDS:-60}"
     done
 }

@@ -27,6 +27,9 @@ dpkg -i "$@" >"$over/log" 2>&1 || fail "dpkg -i: $(cat "$over/log")"
 files=$(dpkg -L ayre libayre0 libayre-dev)
 
 ayre info >"$over/info" || fail "ayre info fails"
+loaded=$(ayre sockets -- sh -c 'grep -c libayre-sockets.so /proc/self/maps') ||
+    fail "ayre sockets loads no library"
+[ "$loaded" -gt 0 ] || fail "ayre sockets: $loaded"
 fi_info -p ayre >"$over/offers" || fail "libfabric does not find the provider"
 grep -q 'provider: ayre' "$over/offers" || fail "fi_info: $(cat "$over/offers")"
 # The images of containers may leave out manuals, and the program that shows them.

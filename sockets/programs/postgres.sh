@@ -1,0 +1,89 @@
+#!/bin/sh
+# PostgreSQL: tables there and back, transactions whose totals must agree, a cancelled query.
+# shellcheck source=sockets/programs/common.sh
+. "$(dirname "$0")/common.sh"
+PATH="$PATH:$(echo /usr/lib/postgresql/*/bin)"
+needs initdb postgres psql pgbench
+
+port=$(free_port)
+
+database() {
+    become postgres
+    [ -z "$as" ] || chown postgres "$work"
+    cd "$work"
+    # Words, or nothing.
+    # shellcheck disable=SC2086
+    $as initdb -D "$work/data" -U test -A trust --no-sync >"$work/initdb.log" 2>&1 || fail initdb
+    echo "host all all $ADDRESS/16 trust" >>"$work/data/pg_hba.conf"
+    serve server "$port" postgres -D "$work/data" -h "$ADDRESS" -p "$port" -k "$work" -F
+    wait_until "it takes connections" sql postgres 'select 1' >/dev/null 2>&1
+    client createdb -h "$ADDRESS" -p "$port" -U test test
+}
+
+# sql DATABASE COMMAND: bare values.
+sql() { client psql -h "$ADDRESS" -p "$port" -U test -d "$1" -XAtq -v ON_ERROR_STOP=1 -c "$2"; }
+
+bench() {
+    client pgbench -h "${host:-$ADDRESS}" -p "$port" -U test -n "$@" test >"$work/bench" \
+        2>"$work/bench.log" || fail "pgbench $*"
+}
+
+check() {
+    database
+    equal "$(sql test "select sum(n), count(*) from generate_series(1, 100000) n")" \
+        "5000050000|100000" "a sum"
+    equal "$(sql test "select repeat('0123456789', 500000)" | tr -d '\n' | sha256sum)" \
+        "$(awk 'BEGIN { for (i = 0; i < 500000; i++) printf "0123456789" }' | sha256sum)" "5 MB"
+
+    seq 200000 | awk '{ print $1 "\t" $1 * 7 % 1000 "\tline " $1 }' >"$work/rows"
+    chmod 644 "$work/rows"
+    sql test 'create table t (id int, n int, line text)'
+    sql test 'copy t from stdin' <"$work/rows"
+    sql test 'copy (select * from t order by id) to stdout' >"$work/got"
+    alike "$work/got" "$work/rows" "rows copied in and out"
+
+    bench -i -I dtGvp -s 2
+    bench -S -c 8 -j 2 -t 1000
+    grep -q '^number of transactions actually processed: 8000/8000$' "$work/bench" ||
+        fail "pgbench -S: $(cat "$work/bench")"
+    bench -c 8 -j 2 -t 200
+    bench -c 4 -t 200 -M prepared
+    bench -c 2 -t 50 -C
+    equal "$(totals)" "t|t|t|2500" "totals of accounts, tellers, branches, and the history"
+
+    begin cancelled psql -h "$ADDRESS" -p "$port" -U test -d test -Xc 'select pg_sleep(600)'
+    sleeper=$pid
+    wait_until "it sleeps" sleeps
+    # Sent on to psql, which asks by a connection of its own.
+    kill -INT "$sleeper"
+    wait_until "the query is cancelled" over "$sleeper"
+    grep -q 'canceling statement due to user request' "$work/cancelled.log.errors" ||
+        fail "the query was not cancelled: $(cat "$work/cancelled.log.errors")"
+    by_rings 10000000
+}
+
+sleeps() {
+    [ "$(sql test "select count(*) from pg_stat_activity where query ~ '^select pg_sleep'")" = 1 ]
+}
+
+totals() {
+    sql test "
+        with history as (select sum(delta) s, count(*) n from pgbench_history)
+        select s = (select sum(abalance) from pgbench_accounts),
+            s = (select sum(tbalance) from pgbench_tellers),
+            s = (select sum(bbalance) from pgbench_branches), n from history"
+}
+
+figures() {
+    database
+    bench -i -I dtGvp -s 2
+    [ "$OVER" != unix ] || host="$work"
+    for clients in 1 8; do
+        bench -S -c "$clients" -j 1 -T "$SECONDS_EACH" -M prepared
+        awk -v c="$clients" '/^tps/ { print "select/" c, $3, "tx/s" }' "$work/bench"
+    done
+    bench -c 8 -T "$SECONDS_EACH"
+    awk '/^tps/ { print "tpcb/8", $3, "tx/s" }' "$work/bench"
+}
+
+main "$@"

@@ -1,0 +1,61 @@
+#!/bin/sh
+# rsync's daemon: a folder there, changed, there again, and back.
+# shellcheck source=sockets/programs/common.sh
+. "$(dirname "$0")/common.sh"
+needs rsync
+
+port=$(free_port)
+
+daemon() {
+    mkdir "$work/there" "$work/here"
+    cat >"$work/conf" <<CONF
+use chroot = no
+[folder]
+path = $work/there
+read only = no
+uid = $(id -u)
+gid = $(id -g)
+CONF
+    serve server "$port" rsync --daemon --no-detach --address="$ADDRESS" --port="$port" \
+        --config="$work/conf" --log-file="$work/rsync.log"
+}
+
+copy() { client rsync -a --delete "$@" || fail "rsync $*"; }
+
+same_folders() { diff -r "$1" "$2" >"$work/diff" || fail "$3: $(head -n 3 "$work/diff")"; }
+
+check() {
+    daemon
+    url="rsync://$ADDRESS:$port/folder/"
+    for i in $(seq 200); do
+        seq "$((i * 50))" >"$work/here/$i"
+    done
+    data "$work/here/long" 20000000
+    copy "$work/here/" "$url"
+    same_folders "$work/here" "$work/there" "a folder there"
+
+    # Parts of a file are new, and few bytes must go.
+    printf 'changed' | dd of="$work/here/long" bs=1 seek=5000000 conv=notrunc status=none
+    printf 'changed' >"$work/here/100"
+    rm "$work/here/7"
+    copy --checksum --stats "$work/here/" "$url" >"$work/stats"
+    same_folders "$work/here" "$work/there" "a changed folder there"
+    sent=$(sed -n 's/^Total bytes sent: //p' "$work/stats" | tr -d ,)
+    [ "$sent" -lt 2000000 ] || fail "a small change has taken $sent bytes"
+
+    copy -z "$url" "$work/back/"
+    same_folders "$work/here" "$work/back" "a folder back"
+    # One end of a copy is two processes, which share the connection: most of it stays TCP.
+    by_rings 1
+}
+
+figures() {
+    [ "$OVER" = tcp ] || return 0
+    daemon
+    data "$work/there/long" 300000000
+    from=$(date +%s%N)
+    client rsync -aW "rsync://$ADDRESS:$port/folder/" "$work/here/"
+    echo "$from $(date +%s%N)" | awk '{ print "whole/300MB", 300 / (($2 - $1) / 1e9), "MB/s" }'
+}
+
+main "$@"

@@ -8,6 +8,7 @@ mod page;
 mod perf;
 mod run;
 mod sim;
+mod sockets;
 mod study;
 mod sys;
 mod top;
@@ -41,6 +42,8 @@ enum Command {
     /// Run the ranks of this host for a launcher on another one
     #[command(hide = true)]
     Agent,
+    /// Run a program whose TCP connections within this host go by shared memory where they can
+    Sockets(sockets::Args),
     /// Measure every operation beside the machine's own limits
     Perf(perf::Args),
     /// Tell what this machine offers and which path connections would take
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(*args),
         Command::Agent => run::serve(),
+        Command::Sockets(args) => sockets::run(&args),
         Command::Perf(args) => perf::run(args),
         Command::Info(args) => info::run(&args),
         Command::Tune(args) => tune::run(&args),

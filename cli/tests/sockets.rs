@@ -1,0 +1,183 @@
+//! The command that runs programs with the library for sockets.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder with a library that does nothing: the loader warns of it, and goes on.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ayre-sockets-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("libayre-sockets.so"), b"").unwrap();
+        Self(path)
+    }
+
+    fn library(&self) -> PathBuf {
+        self.0.join("libayre-sockets.so")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+/// The tool, with nothing of the library in its environment.
+fn tool(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    command.arg("sockets");
+    for name in ["LD_PRELOAD", "AYRE_SOCKETS", "AYRE_SOCKETS_LIBRARY", "AYRE_SOCKETS_REPORT"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn with_library(folder: &Folder) -> Command {
+    let mut command = tool(Path::new(env!("CARGO_BIN_EXE_ayre")));
+    command.env("AYRE_SOCKETS_LIBRARY", folder.library());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The value of a variable that the program `env` has printed.
+fn value(output: &Output, name: &str) -> Option<String> {
+    let said = text(&output.stdout);
+    said.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+}
+
+// spec: SOCK-1
+#[test]
+fn a_program_has_the_library_behind_those_that_are_loaded_already() {
+    let folder = Folder::new("loaded");
+    let library = folder.library().display().to_string();
+    let output = with_library(&folder).arg("env").output().unwrap();
+    assert_eq!(value(&output, "LD_PRELOAD"), Some(library.clone()), "{output:?}");
+    assert_eq!(value(&output, "AYRE_SOCKETS_REPORT"), None);
+    let other = "/none/other.so";
+    let output = with_library(&folder).arg("env").env("LD_PRELOAD", other).output().unwrap();
+    assert_eq!(value(&output, "LD_PRELOAD"), Some(format!("{other}:{library}")));
+}
+
+// spec: SOCK-1
+#[test]
+fn files_are_named_so_that_they_are_found_from_any_folder() {
+    let folder = Folder::new("files");
+    fs::create_dir(folder.0.join("meet")).unwrap();
+    let mut command = with_library(&folder);
+    command.args(["--meet", "meet", "--report", "report", "--", "env"]);
+    let output = command.current_dir(&folder.0).output().unwrap();
+    let meet = fs::canonicalize(folder.0.join("meet")).unwrap();
+    assert_eq!(value(&output, "AYRE_SOCKETS_MEET"), Some(meet.display().to_string()));
+    let report = value(&output, "AYRE_SOCKETS_REPORT").unwrap();
+    assert!(report.starts_with('/') && report.ends_with("/report"), "{report}");
+    let refused = with_library(&folder).args(["--meet", "/none", "env"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("/none"), "{refused:?}");
+}
+
+// spec: SOCK-1
+#[test]
+fn the_status_and_the_signal_are_the_programs() {
+    let folder = Folder::new("status");
+    let run = |script: &str| {
+        let mut command = with_library(&folder);
+        command.args(["--", "sh", "-c", script]).output().unwrap()
+    };
+    assert_eq!(run("exit 7").status.code(), Some(7));
+    assert_eq!(
+        run("kill -USR1 $$").status.signal(),
+        Some(10),
+        "the program was the tool's process"
+    );
+    let mut command = with_library(&folder);
+    command.args(["sh", "-c", "echo $$"]).stdout(std::process::Stdio::piped());
+    let child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let own = child.id();
+    assert_eq!(text(&child.wait_with_output().unwrap().stdout).trim(), own.to_string());
+    let absent = with_library(&folder).arg("/none/program").output().unwrap();
+    assert_eq!(absent.status.code(), Some(127), "{absent:?}");
+    let folder_itself = with_library(&folder).arg(&folder.0).output().unwrap();
+    assert_eq!(folder_itself.status.code(), Some(126), "{folder_itself:?}");
+}
+
+// spec: SOCK-1
+#[test]
+fn the_library_is_found_beside_the_tool_and_in_lib() {
+    let folder = Folder::new("places");
+    let beside = folder.0.join("bin");
+    fs::create_dir_all(&beside).unwrap();
+    let installed = beside.join("ayre");
+    fs::copy(env!("CARGO_BIN_EXE_ayre"), &installed).unwrap();
+    let run = || tool(&installed).arg("env").output().unwrap();
+    // The package may be installed here.
+    if !Path::new("/usr/lib/x86_64-linux-gnu/ayre/libayre-sockets.so").exists() {
+        let output = run();
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(why.contains("cargo build --release -p ayre-sockets"), "{why}");
+        assert!(why.contains("AYRE_SOCKETS_LIBRARY"), "{why}");
+        assert!(why.contains(&beside.display().to_string()), "{why}");
+    }
+    for place in ["lib/ayre/libayre-sockets.so", "lib/libayre_sockets.so", "bin/libayre_sockets.so"]
+    {
+        let place = folder.0.join(place);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, b"").unwrap();
+        assert_eq!(value(&run(), "LD_PRELOAD"), Some(place.display().to_string()));
+    }
+    let mut command = tool(&installed);
+    let named = command.arg("env").env("AYRE_SOCKETS_LIBRARY", "/none.so").output().unwrap();
+    assert_eq!(named.status.code(), Some(125));
+    assert!(text(&named.stderr).contains("AYRE_SOCKETS_LIBRARY=/none.so"), "{named:?}");
+}
+
+// spec: SOCK-2
+#[test]
+fn a_program_that_cannot_take_the_library_is_named_and_run() {
+    let folder = Folder::new("static");
+    // A program of two system calls' worth: it exits with 9. Nothing links it as it starts.
+    let code = [0xbf, 9, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
+    let program = folder.0.join("program");
+    fs::write(&program, elf(&code)).unwrap();
+    let mode = |bits| std::os::unix::fs::PermissionsExt::from_mode(bits);
+    fs::set_permissions(&program, mode(0o755)).unwrap();
+    let output = with_library(&folder).arg(&program).output().unwrap();
+    assert_eq!(output.status.code(), Some(9), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("linked statically") && said.lines().count() == 1, "{said}");
+    let ordinary = with_library(&folder).arg("true").output().unwrap();
+    assert!(!text(&ordinary.stderr).contains("ayre: "), "{ordinary:?}");
+}
+
+/// A program that consists of this code.
+fn elf(code: &[u8]) -> Vec<u8> {
+    const BASE: u64 = 0x40_0000;
+    let mut bytes = vec![0; 120];
+    let mut put = |at: usize, value: u64, len: usize| {
+        bytes[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
+    };
+    let all = 120 + code.len() as u64;
+    put(0, u64::from_le_bytes(*b"\x7fELF\x02\x01\x01\0"), 8);
+    // Of a program, for this processor, in this version; entry, headers.
+    [(16, 2, 2), (18, 62, 2), (20, 1, 4), (24, BASE + 120, 8), (32, 64, 8)]
+        .into_iter()
+        .for_each(|(at, value, len)| put(at, value, len));
+    [(52, 64, 2), (54, 56, 2), (56, 1, 2)]
+        .into_iter()
+        .for_each(|(at, value, len)| put(at, value, len));
+    // One part: to be loaded, readable and executable.
+    [(64, 1, 4), (68, 5, 4), (80, BASE, 8), (88, BASE, 8), (96, all, 8), (104, all, 8)]
+        .into_iter()
+        .for_each(|(at, value, len)| put(at, value, len));
+    put(112, 4096, 8);
+    bytes.extend_from_slice(code);
+    bytes
+}

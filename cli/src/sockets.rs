@@ -169,7 +169,7 @@ fn obstacle(path: &Path) -> Option<&'static str> {
 enum Elf {
     /// A loader links it as it starts.
     Dynamic,
-    /// Nobody does.
+    /// No library is loaded.
     Static,
     /// Libraries for this processor are not for it.
     Foreign,

@@ -180,7 +180,7 @@ impl Test {
         let is_there = end.connection.is_readable() || end.kernel_is_readable();
         let [bytes, _] = end.connection.bells();
         let sleep = if bytes.is_some() { Sleep::AtBell } else { Sleep::AtSocket };
-        // Who has left reads by the kernel, which gets bytes only when the writer is at it.
+        // An end that has left reads from the kernel. The kernel gets bytes in the writer's calls.
         model.sleeps = (!is_there && !model.reads_no_ring).then_some(sleep);
     }
 
@@ -525,7 +525,7 @@ fn read_all(end: &End, total: u64, mut random: u64, read: &AtomicU64) {
             continue;
         }
         let is_asleep = end.connection.bells()[0].is_some();
-        // Who only looks, or wants the kernel, looks again soon.
+        // A reader that looks, or waits for the kernel, looks again by itself.
         let time = if is_asleep { LONG } else { Duration::from_micros(50) };
         let woken = readable_within(&[end.bell.fd(), end.socket.as_fd()], time);
         assert!(woken || !is_asleep, "nobody wakes the reader, at {at}");

@@ -93,7 +93,7 @@ impl Door {
             (bound, _) => bound?,
         }
         if let Some(path) = &path {
-            // Whoever may search the folder may knock.
+            // The rights of the folder decide which processes may knock.
             chmod(path, Mode::from_raw_mode(0o777))?;
         }
         listen(&socket, CALLERS)?;

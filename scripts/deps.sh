@@ -11,17 +11,20 @@ set -eu
 say() { echo "deps: $*"; }
 
 # A tool is there when it can do what it is wanted for: Debian has the compiler of an MPI, and
-# libfabric's tools, without the headers that programs need.
+# libfabric's tools, without the headers that programs need, and clang without its sanitizers.
 has() {
     # Its package has no folder of programs.
     [ "$1" != xdlu ] || { ls /usr/lib/*/scalapack/openmpi-tests/xdlu >/dev/null 2>&1 && return; }
     [ "$1" != python3-venv ] || { python3 -c 'import ensurepip' >/dev/null 2>&1 && return; }
     command -v "$1" >/dev/null 2>&1 || return 1
     case "$1" in
+    clang) has_sanitizers ;;
     fi_info) has_header cc rdma/fabric.h ;;
     mpicc.openmpi) has_header mpicc.openmpi mpi.h ;;
     esac
 }
+
+has_sanitizers() { echo 'int main;' | clang -fsanitize=address -w -o /dev/null -x c - 2>/dev/null; }
 
 has_header() { echo "#include <$2>" | "$1" -E -x c - >/dev/null 2>&1; }
 
@@ -30,7 +33,7 @@ package_of() {
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
     chromium) echo chromium ;;
-    clang) echo clang ;;
+    clang) echo clang libclang-rt-dev ;;
     clang-tidy) echo clang-tidy ;;
     cmake) echo cmake ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;

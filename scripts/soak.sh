@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 
 export PROPTEST_CASES="${PROPTEST_CASES:-20000}"
 export AYRE_SOAK="${AYRE_SOAK:-300}"
+# Programs of socket calls that run over TCP and over the library for sockets.
+export AYRE_SOCKETS_PROGRAMS="${AYRE_SOCKETS_PROGRAMS:-20000}"
 # Simulated networks of each test of the link.
 export SEEDS="${SEEDS:-20000}"
 
@@ -32,7 +34,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     round=$((round + 1))
     echo "soak: round $round"
     cargo build --workspace --profile checked
-    cargo test --workspace --profile checked -- --include-ignored
+    AYRE_SOCKETS_SEED=$(date +%s) cargo test --workspace --profile checked -- --include-ignored
     fuzz
     scripts/demo.sh
 done

@@ -103,7 +103,7 @@ impl Test {
                 end.connection.want_bytes(None);
                 self.models[1 - side].sleeps = None;
             }
-            Step::WantKernel => self.lie_down(side, |end| end.connection.want_kernel()),
+            Step::WantKernel => self.lie_down(side, |end| end.connection.want_kernel(Some(&end.bell))),
             Step::WantRoom => {
                 end.room.hush();
                 end.connection.want_room(Some(&end.room));
@@ -304,11 +304,11 @@ fn a_writer_that_has_no_mark_left_is_woken() {
     for wants_ring in [false, true, false, true] {
         match wants_ring {
             true => far.connection.want_bytes(Some(&far.bell)),
-            false => far.connection.want_kernel(),
+            false => far.connection.want_kernel(None),
         }
         at += near.write(&bytes(at, 100)).unwrap() as u64;
     }
-    far.connection.want_kernel();
+    far.connection.want_kernel(None);
     assert_eq!(near.write(b"more"), Err(Errno::AGAIN));
     near.connection.want_room(Some(&near.room));
     assert_eq!(near.connection.writable(), Ready::No);
@@ -320,7 +320,7 @@ fn a_writer_that_has_no_mark_left_is_woken() {
 fn the_death_of_a_peer_is_seen_while_the_ring_is_full() {
     for has_unread in [false, true] {
         let [near, far] = connect(&pair());
-        near.connection.want_kernel();
+        near.connection.want_kernel(None);
         if has_unread {
             far.write(b"answer").unwrap();
         }
@@ -519,7 +519,7 @@ fn read_all(end: &End, total: u64, mut random: u64, read: &AtomicU64) {
         match random >> 40 & 7 {
             0..4 => end.connection.want_bytes(Some(&end.bell)),
             4..7 => end.connection.want_bytes(None),
-            _ => end.connection.want_kernel(),
+            _ => end.connection.want_kernel(Some(&end.bell)),
         }
         if end.connection.is_readable() {
             continue;

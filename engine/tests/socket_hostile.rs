@@ -169,12 +169,12 @@ fn act(end: &End, act: Act) {
         Act::Peek(len) => allow("peek", end.read(&mut vec![0; len], RecvFlags::PEEK), len),
         Act::WantBytes => connection.want_bytes(Some(&end.bell)),
         Act::Look => connection.want_bytes(None),
-        Act::WantKernel => connection.want_kernel(),
+        Act::WantKernel => connection.want_kernel(Some(&end.bell)),
         Act::WantRoom => connection.want_room(Some(&end.room)),
         Act::Settle => allow("settle", end.settle().map(|()| 0), 0),
         Act::Ask => {
             let _ = (connection.is_readable(), connection.writable(), connection.bells());
-            let _ = (connection.arrived(), connection.is_ended_by_peer(), connection.may_ring());
+            let _ = (connection.arrived(), connection.is_ended_by_peer(), connection.is_settled());
             assert!(connection.unread().0 <= RING);
         }
         Act::TakeRung => {

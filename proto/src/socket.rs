@@ -186,6 +186,16 @@ impl Outgoing {
         Ok(To::Ring(Span::at(written.tail, written.origin, free)))
     }
 
+    /// Whether what is written goes to the kernel, unless the ring is asked for.
+    pub const fn is_settled(&self) -> bool {
+        self.is_left || !is_ring(self.written.segment)
+    }
+
+    /// The words of a reader that has taken all bytes.
+    pub const fn all_taken(&self) -> Taken {
+        Taken { head: self.written.tail, segment: self.written.segment }
+    }
+
     /// How many segments the reader is behind.
     fn ahead(&self, taken: Taken) -> Result<u32, Malformed> {
         let ahead = self.written.segment.wrapping_sub(taken.segment);
@@ -288,6 +298,12 @@ impl Incoming {
         }
         head = head.wrapping_sub(written.origin);
         Ok(From::Ring(Span { place: head % RING, len }))
+    }
+
+    /// Whether all that is written goes by the kernel, unless the writer begins another segment.
+    /// Behind [`Self::way`].
+    pub const fn is_settled(&self, written: &Written) -> bool {
+        written.segment == self.taken.segment && !is_ring(written.segment)
     }
 
     /// Counts bytes that were taken by the way just told.

@@ -9,7 +9,8 @@
 //! the kernel tells something of it. So a call costs as much as there are active streams.
 use crate::stream::{Direction, Stream};
 use crate::sys::{memory, wait};
-use crate::waiter::{self, Until, looked, slept};
+use crate::waiter::{self, Intervals, Until, looked, slept};
+use crate::watch::Sleeper;
 use ayre::guest::fork::Shared;
 use ayre::socket::{Bell, Pair};
 use libc::{
@@ -20,9 +21,7 @@ use rustix::fd::AsRawFd;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
-
-/// After this number of calls that tell events of rings, the kernel is asked as well.
-const KERNEL_EVERY: u32 = 16;
+use std::time::Duration;
 
 /// The data of bells in the kernel's epoll: this, and the bell's place.
 const BELL_DATA: u64 = 0xA79E_50C7_B311_0000;
@@ -38,7 +37,8 @@ struct Registration {
     data: u64,
     /// The events that the kernel was asked for.
     kernel: u32,
-    is_hot: bool,
+    /// The directions for which the set sleeps, each with the bell that is rung. None: it is hot.
+    asleep: Option<Vec<(Direction, Sleeper)>>,
     /// One-shot: it was told of, and the program has not asked again.
     is_fired: bool,
     is_fired_in_kernel: bool,
@@ -59,17 +59,13 @@ struct Inner {
     /// Descriptors by the place of their connections: a pair's address, and a slot.
     by_place: HashMap<(usize, u32), i32>,
     hot: Vec<i32>,
+    /// Cold streams that are looked at again at intervals.
+    unsure: Vec<i32>,
     bells: Vec<(Arc<Pair>, Arc<Bell>)>,
     /// Threads that sleep in the kernel's epoll.
     sleepers: u32,
-    /// Registrations for room that are told of in each call: the kernel may know of room at any
-    /// time.
-    waits_for_room: u32,
-    /// Something was added or changed since the kernel was asked.
-    has_changed: bool,
     /// Something else than this set's own calls waits for the epoll.
     is_nested: bool,
-    calls: u32,
 }
 
 /// An epoll with streams.
@@ -84,8 +80,10 @@ type Events = Vec<epoll_event>;
 
 impl Drop for Set {
     fn drop(&mut self) {
+        let mut inner = self.lock();
+        inner.registrations.values_mut().for_each(Registration::get_up);
         if !self.is_inherited() {
-            for (pair, bell) in self.lock().bells.drain(..) {
+            for (pair, bell) in inner.bells.drain(..) {
                 waiter::give_back(Some(pair), bell);
             }
         }
@@ -125,9 +123,9 @@ impl Set {
             waiter::give_back(Some(pair), bell);
         }
         inner.hot.clear();
-        inner.waits_for_room = 0;
         let registrations = std::mem::take(&mut inner.registrations);
-        for (fd, known) in registrations {
+        for (fd, mut known) in registrations {
+            known.get_up();
             known.stream.be_plain();
             known.stream.part(self);
             if !known.is_fired {
@@ -151,7 +149,7 @@ impl Set {
             wanted,
             data,
             kernel: wanted,
-            is_hot: false,
+            asleep: Some(Vec::new()),
             is_fired: false,
             is_fired_in_kernel: false,
             is_fresh: true,
@@ -159,7 +157,6 @@ impl Set {
             arrived: 0,
             shortages: 0,
         };
-        inner.waits_for_room += registration.waits_for_room();
         inner.registrations.insert(fd, registration);
         inner.by_data.insert(data, fd);
         stream.join(self);
@@ -186,15 +183,13 @@ impl Set {
                 return Some(Err(errno));
             }
         }
-        let (last, waited) = (registration.data, registration.waits_for_room());
+        let last = registration.data;
         registration.wanted = wanted;
         registration.data = data;
         registration.kernel = kernel;
         registration.is_fired = false;
         registration.is_fired_in_kernel = false;
         registration.is_fresh = true;
-        let waits = registration.waits_for_room();
-        inner.waits_for_room = inner.waits_for_room + waits - waited;
         if last != data {
             inner.by_data.remove(&last);
             inner.by_data.insert(data, fd);
@@ -206,8 +201,8 @@ impl Set {
     /// Removes a descriptor, whatever it is.
     pub(crate) fn remove(self: &Arc<Self>, fd: i32) {
         let mut inner = self.lock();
-        let Some(gone) = inner.registrations.remove(&fd) else { return };
-        inner.waits_for_room -= gone.waits_for_room();
+        let Some(mut gone) = inner.registrations.remove(&fd) else { return };
+        gone.get_up();
         inner.by_data.remove(&gone.data);
         inner.hot.retain(|hot| *hot != fd);
         gone.stream.part(self);
@@ -220,26 +215,16 @@ impl Set {
         inner.cool(self.epfd);
     }
 
-    /// A thread is about to wait for a stream by itself. The set looks at it in its next call.
-    /// False where a thread sleeps in the set for it.
-    pub(crate) fn lend(&self, stream: &Stream) -> bool {
-        let Some(mut inner) = self.inner.try_lock() else { return false };
+    /// A thread is about to wait for a stream by itself. The set looks at it in its next call,
+    /// unless a thread sleeps in the set.
+    pub(crate) fn lend(&self, stream: &Stream) {
+        let mut inner = self.lock();
         if inner.sleepers > 0 || inner.is_nested {
-            return false;
+            return;
         }
         let of = |(_, known): &(&i32, &Registration)| std::ptr::eq(&*known.stream, stream);
         let fds: Vec<i32> = inner.registrations.iter().filter(of).map(|(fd, _)| *fd).collect();
         fds.into_iter().for_each(|fd| inner.heat(fd));
-        true
-    }
-
-    /// Wakes the threads that sleep in the set for a stream.
-    pub(crate) fn rouse(&self, stream: &Stream) {
-        let inner = self.lock();
-        let Some((pair, slot)) = stream.connection().place() else { return };
-        if let Some((_, bell)) = inner.bells.iter().find(|(of, _)| Arc::ptr_eq(of, pair)) {
-            pair.ring_own(bell, slot);
-        }
     }
 
     /// epoll_pwait(2), for as many events as there is room for.
@@ -250,18 +235,15 @@ impl Set {
         mask: Option<&sigset_t>,
     ) -> Result<Events, Errno> {
         let mut events = Events::new();
+        let mut intervals = Intervals::new();
         loop {
             let mut inner = self.lock();
             inner.collect(most, &mut events);
-            inner.calls = inner.calls.wrapping_add(1);
-            let is_due = inner.calls.is_multiple_of(KERNEL_EVERY)
-                || inner.waits_for_room > 0
-                || inner.has_changed;
-            let is_due = is_due && events.len() < most;
-            if !events.is_empty() && !is_due {
+            if events.len() == most {
                 inner.leave(self.epfd);
                 return Ok(events);
             }
+            // What came by the kernel before these events is told with them.
             let now = !events.is_empty() || until.is_over();
             if !now && inner.may_look() {
                 drop(inner);
@@ -274,12 +256,17 @@ impl Set {
             if is_ready {
                 continue;
             }
-            inner.has_changed = false;
             inner.sleepers += 1;
+            let is_unsure = !inner.unsure.is_empty();
             drop(inner);
-            let told = self.ask_kernel(most - events.len(), (now, until), mask);
+            let time = match now {
+                true => Some(Duration::ZERO),
+                false => intervals.next(is_unsure, until.left()),
+            };
+            let told = self.ask_kernel(most - events.len(), (now, time), mask);
             let mut inner = self.lock();
             inner.sleepers -= 1;
+            inner.look_again();
             match told {
                 Ok(told) => inner.take_in(self.epfd, &told, &mut events),
                 Err(errno) if events.is_empty() => return Err(errno),
@@ -307,7 +294,7 @@ impl Set {
         }
         inner.sleepers += 1;
         drop(inner);
-        let told = wait::epoll(self.epfd, room, milliseconds(until), mask);
+        let told = wait::epoll(self.epfd, room, milliseconds(until.left()), mask);
         let mut inner = self.lock();
         inner.sleepers -= 1;
         let Ok(len) = told else { return Some(told) };
@@ -325,17 +312,14 @@ impl Set {
     fn ask_kernel(
         &self,
         most: usize,
-        (now, until): (bool, Until),
+        (now, time): (bool, Option<Duration>),
         mask: Option<&sigset_t>,
     ) -> Result<Events, Errno> {
         let mut events = vec![epoll_event { events: 0, u64: 0 }; most];
-        // Rounded up: a wait is never shorter than asked.
-        let left = until
-            .left()
-            .map_or(-1, |left| left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i32);
+        let time = milliseconds(time);
         let len = match now {
-            true => wait::epoll(self.epfd, &mut events, 0, mask)?,
-            false => slept(|| wait::epoll(self.epfd, &mut events, left, mask))?,
+            true => wait::epoll(self.epfd, &mut events, time, mask)?,
+            false => slept(|| wait::epoll(self.epfd, &mut events, time, mask))?,
         };
         events.truncate(len);
         Ok(events)
@@ -365,10 +349,10 @@ fn add(events: &mut Events, told: u32, data: u64) {
     }
 }
 
-/// The time that is left, as epoll_wait(2) takes it. A wait is never shorter than asked.
-fn milliseconds(until: Until) -> i32 {
-    let rounded_up = |left: std::time::Duration| left.as_nanos().div_ceil(1_000_000);
-    until.left().map_or(-1, |left| rounded_up(left).min(i32::MAX as u128) as i32)
+/// A time, as epoll_wait(2) takes it. A wait is never shorter than asked.
+fn milliseconds(time: Option<Duration>) -> i32 {
+    let rounded_up = |left: Duration| left.as_nanos().div_ceil(1_000_000);
+    time.map_or(-1, |left| rounded_up(left).min(i32::MAX as u128) as i32)
 }
 
 /// Events of epoll as events of poll, which have the same numbers.
@@ -377,17 +361,48 @@ fn flags(events: u32) -> PollFlags {
 }
 
 impl Registration {
+    /// Says that nobody sleeps for the stream in the set.
+    fn get_up(&mut self) {
+        for (direction, sleeper) in self.asleep.take().into_iter().flatten() {
+            self.stream.get_up(direction, &sleeper);
+        }
+    }
+
+    /// Has the peer ring this bell for all that the program wants.
+    fn lie_down(&mut self, sleeper: &Sleeper) {
+        let directions = self.directions();
+        directions.iter().for_each(|direction| self.stream.lie_down_in_set(*direction, sleeper));
+        let asleep = directions.into_iter().map(|direction| (direction, sleeper.clone()));
+        self.asleep = Some(asleep.collect());
+    }
+
+    /// Has the kernel tell of what the ring does not.
+    fn ask_kernel(&mut self, epfd: i32, fd: i32) {
+        let mask = self.mask(self.wanted);
+        // A one-shot event of the kernel's may have been one of room that the ring did not have.
+        let is_silent = self.is_fired_in_kernel && !self.is_fired;
+        let is_due = is_silent || (self.owes_room && mask & OUT != 0);
+        if (is_due || (mask != self.kernel && !self.is_fired_in_kernel))
+            && wait::control(epfd, libc::EPOLL_CTL_MOD, fd, (mask, self.data)).is_ok()
+        {
+            self.kernel = mask;
+            self.is_fired_in_kernel = false;
+            self.owes_room &= mask & OUT == 0;
+        }
+    }
+
+    /// Whether the set is to look at the cold stream again, without news.
+    fn is_unsure(&self) -> bool {
+        let mut asleep = self.asleep.iter().flatten();
+        asleep.any(|(direction, sleeper)| self.stream.is_unsure(*direction, sleeper))
+    }
+
     /// The events that the kernel is to be asked for, if the program wants this.
     fn mask(&self, wanted: u32) -> u32 {
         match wanted & OUT != 0 && !self.stream.ready(Direction::Out).1 {
             true => wanted & !OUT,
             false => wanted,
         }
-    }
-
-    /// One, if room is to be told of as long as there is some.
-    fn waits_for_room(&self) -> u32 {
-        u32::from(self.wanted & OUT != 0 && self.wanted & EPOLLET as u32 == 0)
     }
 
     /// The directions for which the peer is to ring.
@@ -440,17 +455,20 @@ impl Inner {
 
     fn heat(&mut self, fd: i32) {
         if let Some(known) = self.registrations.get_mut(&fd)
-            && !known.is_hot
+            && known.asleep.is_some()
         {
-            known.is_hot = true;
-            known.stream.stop_asking(&[Direction::In, Direction::Out]);
+            known.get_up();
             self.hot.push(fd);
         }
     }
 
+    /// Looks in the next call at the streams of which the set was not sure to hear.
+    fn look_again(&mut self) {
+        std::mem::take(&mut self.unsure).into_iter().for_each(|fd| self.heat(fd));
+    }
+
     /// A stream that is new, or of which something else is wanted.
     fn take_up(&mut self, epfd: i32, fd: i32) {
-        self.has_changed = true;
         self.heat(fd);
         if self.sleepers > 0 || self.is_nested {
             self.cool(epfd);
@@ -473,33 +491,23 @@ impl Inner {
     /// Asks the peers of all hot streams to ring. Where a stream is ready already, and threads
     /// sleep, its bell is rung here. Whether one is ready while nobody sleeps.
     fn cool(&mut self, epfd: i32) -> bool {
-        let hot = std::mem::take(&mut self.hot);
         let mut ready = Vec::new();
-        for fd in hot {
-            let Some(known) = self.registrations.get_mut(&fd) else { continue };
-            known.is_hot = false;
-            known.stream.search();
+        for fd in std::mem::take(&mut self.hot) {
+            let Some(known) = self.registrations.get(&fd) else { continue };
             let stream = known.stream.clone();
-            let (directions, mask) = (known.directions(), known.mask(known.wanted));
-            let Some((pair, slot)) = stream.connection().place() else { continue };
-            self.by_place.insert((Arc::as_ptr(pair).addr(), slot), fd);
-            let bell = self.bell_for(epfd, pair);
-            stream.ask_for_set(bell.as_ref(), &directions);
-            let _ = stream.connection().settle(memory::borrowed(fd));
+            stream.search();
+            let place = stream.connection().place();
+            let bell = place.and_then(|(pair, slot)| {
+                self.by_place.insert((Arc::as_ptr(pair).addr(), slot), fd);
+                self.bell_for(epfd, pair)
+            });
             let Some(known) = self.registrations.get_mut(&fd) else { continue };
-            // Asking may have changed the way of what is written.
-            let mask = if bell.is_none() { known.mask(known.wanted) } else { mask };
-            // A one-shot event of the kernel's may have been one of room that the ring did not
-            // have.
-            let is_silent = known.is_fired_in_kernel && !known.is_fired;
-            let is_due = is_silent || (known.owes_room && mask & OUT != 0);
-            if is_due || (mask != known.kernel && !known.is_fired_in_kernel) {
-                let event = (mask, known.data);
-                if wait::control(epfd, libc::EPOLL_CTL_MOD, fd, event).is_ok() {
-                    known.kernel = mask;
-                    known.is_fired_in_kernel = false;
-                    known.owes_room &= mask & OUT == 0;
-                }
+            known.lie_down(&bell);
+            let Some((pair, slot)) = place else { continue };
+            let _ = stream.connection().settle(memory::borrowed(fd));
+            known.ask_kernel(epfd, fd);
+            if known.is_unsure() {
+                self.unsure.push(fd);
             }
             if known.told() != 0 {
                 match bell {
@@ -565,10 +573,6 @@ impl Inner {
             // at in vain.
             if let Some(fd) = self.by_place.get(&(Arc::as_ptr(pair).addr(), slot)).copied() {
                 self.heat(fd);
-                // Threads that wait for the stream by themselves may have no other news of it.
-                if let Some(known) = self.registrations.get(&fd) {
-                    known.stream.rouse(None);
-                }
             }
         }
     }

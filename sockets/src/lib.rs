@@ -27,3 +27,4 @@ mod stream;
 mod sys;
 mod table;
 mod waiter;
+mod watch;

@@ -49,20 +49,19 @@ pub(crate) fn duplicated(fd: i32, to: i32) {
 /// The program is about to close a descriptor, or to put another file there.
 pub(crate) fn closing(fd: i32, socket: BorrowedFd<'_>) {
     let Some(entry) = table::set(fd, None) else { return };
-    match &*entry {
-        Entry::Stream(stream) => {
-            if stream.remove_name() {
-                close(fd, stream, socket);
-            }
-        }
-        Entry::Listener(_) | Entry::Epoll(_) => {}
+    let Entry::Stream(stream) = &*entry else { return };
+    if !stream.remove_name() {
+        // Threads that wait by this name go on by another.
+        return stream.wake_all();
+    }
+    stream.sets().iter().for_each(|set| set.remove(fd));
+    if !stream.outlive(socket) {
+        close(stream, socket);
     }
 }
 
-fn close(fd: i32, stream: &Arc<Stream>, socket: BorrowedFd<'_>) {
-    for set in stream.sets() {
-        set.remove(fd);
-    }
+/// A stream that no descriptor and no call of the program uses any more.
+pub(crate) fn close(stream: &Stream, socket: BorrowedFd<'_>) {
     report::count(stream);
     // As TCP does with bytes that nobody has read, the peer is told of a reset.
     if stream.connection().close(socket) {
@@ -100,8 +99,6 @@ pub(crate) fn before_fork() -> Locked {
         }
     }
     for (_, stream) in streams() {
-        stream.connection().before_fork();
-        stream.pause();
         pairs.extend(stream.connection().place().map(|(pair, _)| pair.clone()));
     }
     pairs.sort_by_key(Arc::as_ptr);
@@ -117,15 +114,30 @@ pub(crate) fn before_fork() -> Locked {
 /// where this library does not see it.
 pub(crate) fn before_exec() {
     leave_inherited();
+    closed_by_exec().for_each(|stream| stream.connection().before_exec());
     report::write();
+}
+
+/// There was no program to take the place of this one.
+pub(crate) fn not_executed() {
+    closed_by_exec().for_each(|stream| stream.connection().not_executed());
+}
+
+fn is_inherited(fd: i32) -> bool {
+    fcntl_getfd(memory::borrowed(fd)).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
+}
+
+/// Streams that another program would not have.
+fn closed_by_exec() -> impl Iterator<Item = Arc<Stream>> {
+    let all = streams().into_iter();
+    all.filter(|(fd, _)| !is_inherited(*fd)).map(|(_, stream)| stream)
 }
 
 /// Streams that another program inherits are the kernel's alone from now on.
 pub(crate) fn leave_inherited() {
     for (fd, entry) in table::all() {
         if let Entry::Stream(stream) = &*entry
-            && fcntl_getfd(memory::borrowed(fd))
-                .is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
+            && is_inherited(fd)
         {
             stream.leave();
         }
@@ -142,7 +154,7 @@ pub(crate) fn be_plain() {
 pub(crate) fn ending() {
     report::write();
     for (fd, stream) in streams() {
-        if stream.connection().holders() > 1 {
+        if stream.connection().is_shared() {
             stream.connection().close(memory::borrowed(fd));
         }
     }
@@ -150,7 +162,21 @@ pub(crate) fn ending() {
 
 /// In the child.
 pub(crate) fn in_child() {
-    socket::in_child();
     waiter::in_child();
     report::in_child();
+    let sees_its_family = socket::in_child();
+    if !sees_its_family {
+        policy::turn_off();
+        streams().iter().for_each(|(_, stream)| stream.leave());
+    }
+}
+
+/// In the process that has forked, or could not.
+pub(crate) fn forked(child: Option<u32>) {
+    for (_, stream) in streams() {
+        match child {
+            Some(child) => stream.connection().after_fork(std::process::id(), child),
+            None => stream.connection().not_forked(),
+        }
+    }
 }

@@ -1,13 +1,20 @@
-//! Which connections may go by rings.
+//! Which connections may go by rings. The environment is read before the program has threads: a
+//! child that one forks while another one reads it would wait for ever.
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Reads the environment.
+pub(crate) fn prepare() {
+    if std::env::var_os("AYRE_SOCKETS").is_some_and(|value| value == "off") {
+        turn_off();
+    }
+    let _ = meeting_folder();
+}
+
 /// Whether anything may.
 pub(crate) fn is_on() -> bool {
-    static IS_ON: OnceLock<bool> = OnceLock::new();
-    let is_wanted = || std::env::var_os("AYRE_SOCKETS").is_none_or(|value| value != "off");
-    *IS_ON.get_or_init(is_wanted) && !IS_OFF.load(Ordering::Relaxed)
+    !IS_OFF.load(Ordering::Relaxed)
 }
 
 static IS_OFF: AtomicBool = AtomicBool::new(false);

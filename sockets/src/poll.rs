@@ -1,13 +1,15 @@
 //! Waiting by poll(2) and select(2) where streams are among the descriptors.
 use crate::stream::{Direction, Stream};
-use crate::sys::wait;
+use crate::sys::{memory, wait};
 use crate::table;
-use crate::waiter::{self, Until, looked, slept};
+use crate::waiter::{self, Intervals, Until, looked, slept};
+use crate::watch::Sleeper;
 use ayre::socket::{Bell, Pair};
 use libc::{pollfd, sigset_t};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bells of this thread, each with the pair whose peer rings it.
 type Bells = [(Arc<Pair>, Arc<Bell>)];
@@ -15,6 +17,7 @@ type Bells = [(Arc<Pair>, Arc<Bell>)];
 /// A stream among the descriptors.
 struct Polled {
     place: usize,
+    fd: i32,
     stream: Arc<Stream>,
     wanted: PollFlags,
 }
@@ -37,7 +40,8 @@ impl Polled {
 fn streams(fds: &[pollfd]) -> Vec<Polled> {
     let of = |(place, fd): (usize, &pollfd)| {
         let stream = table::stream(fd.fd)?;
-        Some(Polled { place, stream, wanted: PollFlags::from_bits_truncate(fd.events as u16) })
+        let wanted = PollFlags::from_bits_truncate(fd.events as u16);
+        Some(Polled { place, fd: fd.fd, stream, wanted })
     };
     fds.iter().enumerate().filter_map(of).collect()
 }
@@ -59,10 +63,15 @@ pub(crate) fn poll(
     mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let streams = streams(fds);
+    let mut intervals = Intervals::new();
     loop {
         let is_ready = || streams.iter().any(|polled| !polled.told().is_empty());
-        if is_ready() || until.is_over() {
-            return ask_kernel(fds, &streams, (&[], Until::Unknown), mask);
+        if is_ready() {
+            // Without a wait, signals stay pending.
+            return ask_kernel(fds, &streams, (&[], None), None);
+        }
+        if until.is_over() {
+            return ask_kernel(fds, &streams, (&[], None), mask);
         }
         let begin = || streams.iter().for_each(|polled| polled.stream.look(Direction::In));
         let has_ring = streams.iter().any(|polled| polled.stream.connection().place().is_some());
@@ -73,19 +82,20 @@ pub(crate) fn poll(
         if is_ready() {
             continue;
         }
-        let ready = ask_kernel(fds, &streams, (&asleep.bells, until), mask)?;
+        let time = intervals.next(asleep.is_unsure(), until.left());
+        let ready = ask_kernel(fds, &streams, (&asleep.bells, Some(time)), mask)?;
         if ready > 0 || until.is_over() {
             return Ok(ready);
         }
     }
 }
 
-/// Asks the kernel, and adds what the rings tell. `Unknown`: does not wait. Only bells may have
-/// rung: then none is ready.
+/// Asks the kernel, and adds what the rings tell. Waits for this time, or for any; no time: does
+/// not wait. Only bells may have rung: then none is ready.
 fn ask_kernel(
     fds: &mut [pollfd],
     streams: &[Polled],
-    (bells, until): (&Bells, Until),
+    (bells, time): (&Bells, Option<Option<Duration>>),
     mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let mut asked = fds.to_vec();
@@ -93,9 +103,9 @@ fn ask_kernel(
         asked[polled.place].events = polled.stream.events(polled.wanted).1.bits() as i16;
     }
     asked.extend(bells.iter().map(|(_, bell)| wait::for_bell(bell)));
-    match until {
-        Until::Unknown => wait::poll(&mut asked, Some(std::time::Duration::ZERO), mask)?,
-        until => slept(|| wait::poll(&mut asked, until.left(), mask))?,
+    match time {
+        None => wait::poll(&mut asked, Some(Duration::ZERO), mask)?,
+        Some(time) => slept(|| wait::poll(&mut asked, time, mask))?,
     };
     for (fd, asked) in fds.iter_mut().zip(&asked) {
         fd.revents = asked.revents;
@@ -110,7 +120,8 @@ fn ask_kernel(
 struct Asleep<'a> {
     streams: &'a [Polled],
     bells: Vec<(Arc<Pair>, Arc<Bell>)>,
-    lain_down: Vec<(usize, Direction, Arc<Bell>)>,
+    /// Which of the streams, in which direction, with which bell.
+    lain_down: Vec<(usize, Direction, Sleeper)>,
 }
 
 impl<'a> Asleep<'a> {
@@ -118,29 +129,31 @@ impl<'a> Asleep<'a> {
         let mut this = Self { streams, bells: Vec::new(), lain_down: Vec::new() };
         for (i, polled) in streams.iter().enumerate() {
             polled.stream.search();
-            let Some((pair, _)) = polled.stream.connection().place() else { continue };
-            let bell = waiter::bell_for(pair);
+            let pair = polled.stream.connection().place().map(|(pair, _)| pair);
+            let bell = pair.and_then(waiter::bell_for);
             for direction in polled.directions() {
-                let may_ask = |bell: &&Arc<Bell>| polled.stream.lie_down(direction, bell);
-                polled.stream.ask(bell.as_ref().filter(may_ask), &[direction]);
-                let bell = bell.clone();
-                this.lain_down.extend(bell.map(|bell| (i, direction, bell)));
+                polled.stream.lie_down(direction, &bell);
+                this.lain_down.push((i, direction, bell.clone()));
             }
+            let _ = polled.stream.connection().settle(memory::borrowed(polled.fd));
             let is_new = |bell: &Arc<Bell>| this.bells.iter().all(|(_, it)| !Arc::ptr_eq(it, bell));
-            if let Some(bell) = bell.filter(is_new) {
+            if let (Some(pair), Some(bell)) = (pair, bell.filter(is_new)) {
                 this.bells.push((pair.clone(), bell));
             }
         }
         this
+    }
+
+    fn is_unsure(&self) -> bool {
+        let mut all = self.lain_down.iter();
+        all.any(|(i, direction, bell)| self.streams[*i].stream.is_unsure(*direction, bell))
     }
 }
 
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
         for (i, direction, bell) in &self.lain_down {
-            let stream = &self.streams[*i].stream;
-            stream.get_up(*direction, bell);
-            stream.stop_asking(&[*direction]);
+            self.streams[*i].stream.get_up(*direction, bell);
         }
         for (pair, bell) in &self.bells {
             bell.hush();

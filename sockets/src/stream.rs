@@ -1,17 +1,20 @@
 //! A stream socket of the program that has, or may get, a peer with this library.
 use crate::epoll::Set;
 use crate::listener::Listener;
+use crate::names;
 use crate::sys::memory;
 use crate::table;
 use crate::waiter::{self, Until};
+use crate::watch::{Sleeper, Watch};
 use ayre::guest::fork::Shared;
-use ayre::socket::{Addresses, Bell, Connection, Pair, Ready};
+use ayre::socket::{Addresses, Connection, Pair, Ready};
 use rustix::event::PollFlags;
+use rustix::fd::BorrowedFd;
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// How often an accepted connection looks for its offer before it stays with the kernel.
 const LOOKS: u32 = 256;
@@ -32,9 +35,6 @@ pub(crate) enum Direction {
     Out,
 }
 
-/// The bells of threads that sleep until a direction of the stream is ready.
-type Sleepers = Vec<Arc<Bell>>;
-
 /// A stream socket.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -43,12 +43,9 @@ pub(crate) struct Stream {
     names: AtomicU32,
     is_searching: AtomicBool,
     search: Shared<Option<Search>>,
-    /// Bytes come by the kernel: more than one waits for them, or something odd was done.
-    is_plain: AtomicBool,
     /// How often a write has found no room.
     shortages: AtomicU32,
-    sleepers: Shared<[Sleepers; 2]>,
-    sets: Shared<Vec<Weak<Set>>>,
+    watch: Shared<Watch>,
 }
 
 impl Stream {
@@ -58,10 +55,8 @@ impl Stream {
             names: AtomicU32::new(1),
             is_searching: AtomicBool::new(search.is_some()),
             search: Shared::new(search),
-            is_plain: AtomicBool::new(false),
             shortages: AtomicU32::new(0),
-            sleepers: Shared::new([Vec::new(), Vec::new()]),
-            sets: Shared::new(Vec::new()),
+            watch: Shared::new(Watch::default()),
         })
     }
 
@@ -86,9 +81,10 @@ impl Stream {
         Some(this)
     }
 
-    /// Looks for the offer of an accepted connection, if it was not found yet.
+    /// Looks for the offer of an accepted connection, if it was not found yet. Other processes that
+    /// have the connection would not know of it.
     pub(crate) fn search(&self) {
-        if !self.is_searching.load(Ordering::Relaxed) {
+        if !self.is_searching.load(Ordering::Relaxed) || self.connection.is_shared() {
             return;
         }
         let Some(mut search) = self.search.try_lock() else { return };
@@ -128,11 +124,13 @@ impl Stream {
         flags: RecvFlags,
     ) -> Result<usize, Errno> {
         let mut until = Until::Unknown;
+        let mut call = None;
         loop {
             match self.connection.read(memory::borrowed(fd), into, flags) {
                 Err(Errno::AGAIN) if !flags.contains(RecvFlags::DONTWAIT) => {}
                 done => return done,
             }
+            call.get_or_insert_with(|| Call::begin(self));
             self.wait(fd, Direction::In, &mut until)?;
             fd = self.name(fd)?;
         }
@@ -140,10 +138,25 @@ impl Stream {
 
     /// A descriptor of the stream: this one, unless another thread has closed it meanwhile.
     fn name(&self, fd: i32) -> Result<i32, Errno> {
-        match table::is(fd, self) {
-            true => Ok(fd),
-            false => table::name_of(self).ok_or(Errno::BADF),
+        if self.is_named(fd) {
+            return Ok(fd);
         }
+        let name = self.watch.lock().name();
+        name.or_else(|| table::name_of(self)).ok_or(Errno::BADF)
+    }
+
+    /// Whether a descriptor is this stream.
+    pub(crate) fn is_named(&self, fd: i32) -> bool {
+        table::is(fd, self) || self.watch.lock().name() == Some(fd)
+    }
+
+    /// The program closes the last descriptor. Whether the stream lives on, as there are calls.
+    pub(crate) fn outlive(&self, socket: BorrowedFd<'_>) -> bool {
+        let lives = self.watch.lock().outlive(socket);
+        if lives {
+            self.wake_all();
+        }
+        lives
     }
 
     /// Writes all of these pieces. Where the socket does not block, or an error comes, only some.
@@ -155,6 +168,7 @@ impl Stream {
     ) -> Result<usize, Errno> {
         let total: usize = from.iter().map(|piece| piece.len()).sum();
         let mut until = Until::Unknown;
+        let mut call = None;
         let mut done = 0;
         loop {
             let socket = memory::borrowed(fd);
@@ -172,6 +186,7 @@ impl Stream {
                 return Ok(done);
             }
             self.shortages.fetch_add(1, Ordering::Relaxed);
+            call.get_or_insert_with(|| Call::begin(self));
             let waited = match flags.contains(SendFlags::DONTWAIT) {
                 true => Err(Errno::AGAIN),
                 false => self.wait(fd, Direction::Out, &mut until),
@@ -212,6 +227,14 @@ impl Stream {
         }
     }
 
+    /// Whether one that sleeps for a direction has a reason to look again.
+    pub(crate) fn has_news(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::In => self.connection.is_readable(),
+            Direction::Out => self.connection.writable() != Ready::No,
+        }
+    }
+
     /// The events among these that the ring tells, and those for which the kernel is to be asked.
     #[inline]
     pub(crate) fn events(&self, wanted: PollFlags) -> (PollFlags, PollFlags) {
@@ -235,155 +258,89 @@ impl Stream {
 
     /// Tells the peer that a thread looks for a direction by itself.
     pub(crate) fn look(&self, direction: Direction) {
-        if direction == Direction::In && !self.is_plain.load(Ordering::Relaxed) {
-            self.connection.want_bytes(None);
+        if direction == Direction::In {
+            self.watch.lock().look(&self.connection);
         }
     }
 
-    /// Has the peer ring a bell for these directions. False where the peer cannot: what comes then
-    /// comes by the kernel.
-    pub(crate) fn ask(&self, bell: Option<&Arc<Bell>>, directions: &[Direction]) -> bool {
-        self.search();
-        for direction in directions {
-            match (direction, bell) {
-                (Direction::In, Some(bell)) if !self.is_plain.load(Ordering::Relaxed) => {
-                    self.connection.want_bytes(Some(bell));
-                }
-                (Direction::In, _) => self.connection.want_kernel(),
-                (Direction::Out, Some(bell)) => self.connection.want_room(Some(bell)),
-                (Direction::Out, None) => self.connection.leave_writing(),
-            }
-        }
-        bell.is_some()
-    }
-
-    /// As [`Self::ask`], for an epoll. Where a thread sleeps for the stream by itself, both wait
-    /// for the kernel.
-    pub(crate) fn ask_for_set(&self, bell: Option<&Arc<Bell>>, directions: &[Direction]) {
-        let is_awaited = !self.sleepers.lock().iter().all(Vec::is_empty);
-        if is_awaited {
-            self.be_plain();
-            self.rouse(None);
-        }
-        self.ask(bell.filter(|_| !is_awaited), directions);
-    }
-
-    /// Says that nobody sleeps for these directions any more.
-    pub(crate) fn stop_asking(&self, directions: &[Direction]) {
-        let [bytes, room] = self.connection.bells();
-        let is_plain = self.is_plain.load(Ordering::Relaxed);
-        if directions.contains(&Direction::In) && bytes.is_some() && !is_plain {
-            self.connection.want_bytes(None);
-        }
-        if directions.contains(&Direction::Out) && room.is_some() {
-            self.connection.want_room(None);
-        }
-    }
-
-    /// Says that a thread is about to sleep for a direction. Where another one does so already,
-    /// both wait for the kernel, and one that hears of bytes in the ring wakes the other. False
-    /// in that
-    /// case.
-    pub(crate) fn lie_down(&self, direction: Direction, bell: &Arc<Bell>) -> bool {
+    /// Says that this thread is about to sleep for a direction.
+    pub(crate) fn lie_down(&self, direction: Direction, sleeper: &Sleeper) {
         // An epoll that nobody sleeps at looks at the stream in its next call.
-        let is_lent = self.sets().iter().all(|set| set.lend(self));
-        let mut sleepers = self.sleepers.lock();
-        let here = &mut sleepers[direction as usize];
-        here.push(bell.clone());
-        let is_alone = is_lent && here.len() == 1;
-        drop(sleepers);
-        if !is_alone {
-            self.be_plain();
-            self.rouse(Some(bell));
-        }
-        is_alone
+        self.sets().iter().for_each(|set| set.lend(self));
+        let others = self.watch.lock().lie_down(&self.connection, (direction, sleeper), true);
+        self.wake(&others);
     }
 
-    /// The thread of [`Self::lie_down`] is awake.
-    pub(crate) fn get_up(&self, direction: Direction, bell: &Arc<Bell>) {
-        let mut sleepers = self.sleepers.lock();
-        let here = &mut sleepers[direction as usize];
-        if let Some(place) = here.iter().position(|sleeper| Arc::ptr_eq(sleeper, bell)) {
-            here.swap_remove(place);
-        }
-        drop(sleepers);
-        // Only this bell may have been rung.
-        if self.is_plain.load(Ordering::Relaxed) && self.ready(direction).0 {
-            self.rouse(Some(bell));
-            self.sets().iter().for_each(|set| set.rouse(self));
-        }
+    /// As [`Self::lie_down`], for an epoll.
+    pub(crate) fn lie_down_in_set(&self, direction: Direction, sleeper: &Sleeper) {
+        let others = self.watch.lock().lie_down(&self.connection, (direction, sleeper), false);
+        self.wake(&others);
     }
 
-    /// Wakes the threads that sleep for the stream, but for the one with this bell.
-    pub(crate) fn rouse(&self, but: Option<&Arc<Bell>>) {
-        let sleepers = self.sleepers.lock().clone();
-        let others = sleepers.iter().flatten();
-        let is_other = |bell: &&Arc<Bell>| but.is_none_or(|but| !Arc::ptr_eq(but, bell));
-        others.filter(is_other).for_each(|bell| self.wake_own(bell));
+    /// Says that a sleeper is awake.
+    pub(crate) fn get_up(&self, direction: Direction, sleeper: &Sleeper) {
+        let others = self.watch.lock().get_up(&self.connection, (direction, sleeper));
+        self.wake(&others);
     }
 
-    /// Rings a bell of this process for this stream.
-    pub(crate) fn wake_own(&self, bell: &Bell) {
-        if let Some((pair, slot)) = self.connection.place() {
-            pair.ring_own(bell, slot);
-        }
+    /// Whether a sleeper has something to do of which it is not sure to hear.
+    pub(crate) fn is_unsure(&self, direction: Direction, sleeper: &Sleeper) -> bool {
+        self.watch.lock().is_unsure(&self.connection, (direction, sleeper))
+    }
+
+    /// Wakes sleepers, which look again.
+    fn wake(&self, sleepers: &[Sleeper]) {
+        let Some((pair, slot)) = self.connection.place() else { return };
+        sleepers.iter().flatten().for_each(|bell| pair.ring_own(bell, slot));
+    }
+
+    /// Wakes all sleepers.
+    pub(crate) fn wake_all(&self) {
+        let sleepers = self.watch.lock().sleepers();
+        self.wake(&sleepers);
     }
 
     /// From now on, all bytes that come, come by the kernel, and all bytes go there.
     pub(crate) fn be_plain(&self) {
-        self.is_plain.store(true, Ordering::Relaxed);
-        self.connection.want_kernel();
-        self.connection.leave_writing();
-    }
-
-    /// Another process is about to have the stream, too: for the time being, bytes come by the
-    /// kernel. A thread that sleeps here hears of those that are in the ring already.
-    pub(crate) fn pause(self: &Arc<Self>) {
-        if self.connection.bells()[0].is_none() {
-            self.connection.want_kernel();
-            return;
-        }
-        self.connection.want_kernel();
-        self.rouse(None);
-        self.sets().iter().for_each(|set| set.rouse(self));
+        let sleepers = self.watch.lock().be_plain(&self.connection);
+        self.wake(&sleepers);
     }
 
     /// The socket is about to be used where this library does not see it: from now on, it is the
     /// kernel's alone.
     pub(crate) fn leave(&self) {
-        self.is_plain.store(true, Ordering::Relaxed);
-        self.connection.leave_writing();
+        self.be_plain();
         self.connection.leave_reading();
     }
 
-    /// Locks what the stream has, before a fork; in the order in which others lock.
+    /// Locks the search, before a fork.
     pub(crate) fn lock_search(&'static self) {
         self.search.before_fork();
     }
 
-    /// As [`Self::lock_search`], for what is locked last.
-    pub(crate) fn lock_waiters(&'static self) {
-        self.sets.before_fork();
-        self.sleepers.before_fork();
+    /// Locks the watch, before a fork. The child has the stream, too, so its bytes go by the
+    /// kernel while both have it.
+    pub(crate) fn lock_watch(&'static self) {
+        self.connection.before_fork();
+        let sleepers = self.watch.lock().pause(&self.connection);
+        self.watch.before_fork();
+        self.wake(&sleepers);
     }
 
-    /// Unlocks it again, after the fork.
-    pub(crate) fn unlock(&'static self) {
-        self.sleepers.after_fork(|_| {});
-        self.sets.after_fork(|_| {});
+    /// Unlocks both again, after the fork: in the child, with the number of its parent.
+    pub(crate) fn unlock(&'static self, parent_of_child: Option<u32>) {
+        self.watch.after_fork(|watch| {
+            if let Some(parent) = parent_of_child {
+                watch.in_child();
+                self.connection.after_fork(parent, std::process::id());
+            }
+        });
         self.search.after_fork(|_| {});
     }
 
     /// Tells that an epoll has the stream.
     pub(crate) fn join(&self, set: &Arc<Set>) {
-        let mut sets = self.sets.lock();
-        sets.retain(|known| known.strong_count() > 0);
-        if sets.iter().any(|known| known.as_ptr() == Arc::as_ptr(set)) {
-            return;
-        }
-        sets.push(Arc::downgrade(set));
-        let is_shared = sets.len() > 1;
-        drop(sets);
+        let is_shared = self.watch.lock().join(set);
         if is_shared {
             self.be_plain();
         }
@@ -391,12 +348,31 @@ impl Stream {
 
     /// Tells that an epoll has the stream no longer.
     pub(crate) fn part(&self, set: &Arc<Set>) {
-        self.sets.lock().retain(|known| known.as_ptr() != Arc::as_ptr(set));
+        self.watch.lock().part(set);
     }
 
     /// The epolls that have the stream.
     pub(crate) fn sets(&self) -> Vec<Arc<Set>> {
-        self.sets.lock().iter().filter_map(Weak::upgrade).collect()
+        self.watch.lock().sets()
+    }
+}
+
+/// A call that waits. As an open file does, the stream lives until it returns.
+struct Call<'a>(&'a Stream);
+
+impl<'a> Call<'a> {
+    fn begin(stream: &'a Stream) -> Self {
+        stream.watch.lock().begin_call();
+        Self(stream)
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let name = self.0.watch.lock().end_call();
+        if let Some(name) = name {
+            names::close(self.0, name.fd());
+        }
     }
 }
 

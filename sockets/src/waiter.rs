@@ -2,12 +2,13 @@
 //! peer rings, and at the kernel's descriptors.
 use crate::stream::{Direction, Stream};
 use crate::sys::{memory, wait};
+use crate::watch::Sleeper;
 use ayre::socket::{Bell, Pair};
 use libc::pollfd;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// When a wait ends at the latest.
@@ -110,24 +111,18 @@ pub(crate) fn wait_for(
         return Err(Errno::AGAIN);
     }
     stream.search();
-    let bell = stream.connection().place().map(|(pair, _)| bell_for(pair));
     let is_ready = || stream.ready(direction).0;
-    if bell.is_some() && looked(is_ready, || stream.look(direction)) {
+    let pair = stream.connection().place().map(|(pair, _)| pair);
+    if pair.is_some() && looked(is_ready, || stream.look(direction)) {
         return Ok(());
     }
-    if let Some(bell) = &bell {
-        let may_ask = |bell: &&Arc<Bell>| stream.lie_down(direction, bell);
-        stream.ask(bell.as_ref().filter(may_ask), &[direction]);
-    }
-    let bell = bell.flatten();
+    let bell = pair.and_then(bell_for);
+    stream.lie_down(direction, &bell);
     let slept = if is_ready() { Ok(()) } else { sleep(stream, fd, direction, (&bell, until)) };
-    if let Some(bell) = bell {
-        stream.get_up(direction, &bell);
-        stream.stop_asking(&[direction]);
+    stream.get_up(direction, &bell);
+    if let (Some(pair), Some(bell)) = (pair, &bell) {
         bell.hush();
-        if let Some((pair, _)) = stream.connection().place() {
-            pair.take_rung(&bell, |_| {});
-        }
+        pair.take_rung(bell, |_| {});
     }
     slept
 }
@@ -136,7 +131,7 @@ fn sleep(
     stream: &Stream,
     fd: i32,
     direction: Direction,
-    (bell, until): (&Option<Arc<Bell>>, Until),
+    (bell, until): (&Sleeper, Until),
 ) -> Result<(), Errno> {
     let _ = stream.connection().settle(memory::borrowed(fd));
     let events = match direction {
@@ -148,13 +143,43 @@ fn sleep(
     };
     let mut fds = vec![pollfd { fd, events, revents: 0 }];
     fds.extend(bell.iter().map(|bell| wait::for_bell(bell)));
+    // Without a bell, nobody tells that another thread has closed this name of the stream.
+    let is_unsure = bell.is_none() || stream.is_unsure(direction, bell);
+    let mut intervals = Intervals::new();
     loop {
-        match slept(|| wait::poll(&mut fds, until.left(), None)) {
-            Ok(0) => return Err(Errno::AGAIN),
+        let time = intervals.next(is_unsure, until.left());
+        // Where another thread has closed this name, the caller goes on by another.
+        match slept(|| if stream.is_named(fd) { wait::poll(&mut fds, time, None) } else { Ok(1) }) {
+            Ok(0) if until.is_over() => return Err(Errno::AGAIN),
+            Ok(0) if stream.has_news(direction) => return Ok(()),
+            Ok(0) => {
+                let _ = stream.connection().settle(memory::borrowed(fd));
+            }
             Ok(_) => return Ok(()),
-            Err(Errno::INTR) if wait::restarts() => {}
+            // A wait with a limit never goes on behind a signal.
+            Err(Errno::INTR) if until == Until::Never && wait::restarts() => {}
             Err(errno) => return Err(errno),
         }
+    }
+}
+
+/// The sleeps of somebody who is not sure to be woken. Their lengths double: a wait takes at most
+/// twice the time that it should.
+pub(crate) struct Intervals(Duration);
+
+impl Intervals {
+    pub(crate) fn new() -> Self {
+        Self(Duration::from_millis(1))
+    }
+
+    /// The time of the next sleep, of those that are left.
+    pub(crate) fn next(&mut self, is_unsure: bool, left: Option<Duration>) -> Option<Duration> {
+        if !is_unsure {
+            return left;
+        }
+        let length = self.0;
+        self.0 = length.saturating_mul(2);
+        Some(left.map_or(length, |left| left.min(length)))
     }
 }
 
@@ -181,12 +206,18 @@ thread_local! {
 }
 
 /// Whether threads may look at all: there are several processors for this process.
+static MAY_LOOK: AtomicBool = AtomicBool::new(false);
+
+/// Before the program has threads.
+pub(crate) fn prepare() {
+    let is_off = std::env::var_os("AYRE_SOCKETS_SPIN").is_some_and(|value| value == "0");
+    let processors = rustix::thread::sched_getaffinity(None);
+    let are_several = processors.is_ok_and(|processors| processors.count() > 1);
+    MAY_LOOK.store(!is_off && are_several, Ordering::Relaxed);
+}
+
 fn may_look() -> bool {
-    static MAY: OnceLock<bool> = OnceLock::new();
-    *MAY.get_or_init(|| {
-        let is_off = std::env::var_os("AYRE_SOCKETS_SPIN").is_some_and(|value| value == "0");
-        !is_off && std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1)
-    })
+    MAY_LOOK.load(Ordering::Relaxed)
 }
 
 /// Looks for a while whether something is ready, if that has paid. `begin` says to the peer that

@@ -1,8 +1,8 @@
 //! A lock that the threads of a process and of its forked children share. If its holder dies, the
 //! next thread takes it over: what it guards is consistent after each store.
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use rustix::event::Timespec;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, getpid, test_kill_process};
 use rustix::thread::{futex, gettid};
 use std::cell::Cell;
 
@@ -31,9 +31,17 @@ fn this_thread() -> u32 {
     })
 }
 
-/// In a forked child: the thread has another number now.
-pub fn in_child() {
+/// This process sees the numbers of its family's others no longer.
+static IS_APART: AtomicBool = AtomicBool::new(false);
+
+/// In a forked child: the thread has another number now. False where it is in a namespace of
+/// numbers of its own, so that it cannot tell which others of its family are alive.
+pub fn in_child() -> bool {
     SELF.with(|number| number.set(0));
+    let is_apart = getpid().is_init();
+    // Relaxed: the child has one thread.
+    IS_APART.fetch_or(is_apart, Ordering::Relaxed);
+    !is_apart
 }
 
 /// The lock while it is held.
@@ -82,8 +90,12 @@ fn lock_slowly(word: &AtomicU32, this: u32) -> Option<Held<'_>> {
     }
 }
 
-/// Whether a thread runs still. One that nobody has waited for yet does not.
-fn is_alive(thread: u32) -> bool {
+/// Whether a thread, or a process, runs still. One that nobody has waited for yet does not.
+pub(crate) fn is_alive(thread: u32) -> bool {
+    // Relaxed: it changes while the process has one thread.
+    if IS_APART.load(Ordering::Relaxed) {
+        return true;
+    }
     let Some(pid) = Pid::from_raw(thread as i32) else { return false };
     if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
         return false;

@@ -73,6 +73,8 @@ mod model_doorbell;
 #[cfg(all(test, loom))]
 mod model_kick;
 pub(crate) mod page;
+#[cfg(not(loom))]
+pub(crate) mod part;
 mod private;
 pub(crate) use private::{Instead, watch_forks};
 pub(crate) mod queue;
@@ -80,6 +82,8 @@ pub(crate) mod region;
 pub(crate) mod ring;
 #[cfg(not(loom))]
 pub(crate) mod robust;
+#[cfg(not(loom))]
+pub(crate) mod seat;
 #[cfg(not(loom))]
 pub(crate) mod socket;
 pub(crate) mod span;

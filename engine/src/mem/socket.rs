@@ -6,24 +6,21 @@
 //!                RUNG  rung connections: for each side and bell a bit for each slot
 //!          FIRST_SLOT  for each slot 1 KiB: offer | direction 0: written, taken | direction 1
 //!          FIRST_RING  for each slot a ring for each direction
-//!
-//!   family:   shared by one process and its forked children
-//!                      for each seat 192 bytes: locks, and the words that this end believes
 //! ```
 //!
-//! A connection has a seat at each end, and a slot as soon as both have agreed on one. Each
-//! direction has a line in the slot that its writer writes, and one that its reader writes. The
-//! peer may write over both, so each end keeps its own words in its seat. The peer's words are
-//! claims, which `proto::socket` checks.
+//! A connection has a slot as soon as both ends have agreed on one. Each direction has a line in
+//! it that its writer writes, and one that its reader writes. The peer may write over both, so each
+//! end keeps its own words in its seat (`mem/seat.rs`). The peer's words are claims, which
+//! `proto::socket` checks.
 use super::doorbell::{self, Doorbell};
 use super::file::{Pages, memory_file};
 use super::map::Mapping;
+use super::part::Part;
 use crate::error::SetupError;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::descriptor::Descriptor;
-use ayre_proto::socket::{MARKS, Outgoing, RING, Span, Taken, Wants, Written};
+use ayre_proto::socket::{MARKS, RING, Taken, Wants, Written};
 use rustix::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Connections of a pair.
@@ -42,11 +39,6 @@ const FIRST_RING: u64 = FIRST_SLOT + SLOTS as u64 * SLOT_BYTES;
 const SHARED_BYTES: u64 = FIRST_RING + SLOTS as u64 * 2 * RING;
 
 const NEXT_BELLS: u64 = 16;
-
-/// Connections of a family.
-const SEATS: u32 = 1 << 16;
-const SEAT_BYTES: u64 = 192;
-const FAMILY_BYTES: u64 = SEATS as u64 * SEAT_BYTES;
 
 /// The place of a slot's offer: its state, then what it names.
 const OFFER: usize = 0;
@@ -111,72 +103,6 @@ impl State {
             2 => Self::Taken,
             _ => Self::Free,
         }
-    }
-}
-
-/// A part of a mapping whose place was checked once.
-#[derive(Clone, Debug)]
-struct Part<const BYTES: usize> {
-    at: NonNull<u8>,
-    mapping: Arc<Mapping>,
-}
-
-// SAFETY: the pointer leads into a mapping that this value keeps alive; only atomics are accessed
-// through it, which any thread may do.
-unsafe impl<const BYTES: usize> Send for Part<BYTES> {}
-// SAFETY: as above.
-unsafe impl<const BYTES: usize> Sync for Part<BYTES> {}
-
-impl<const BYTES: usize> Part<BYTES> {
-    fn new(mapping: &Arc<Mapping>, offset: u64) -> Self {
-        assert!(mapping.writable(), "words of both sides are written");
-        assert!(offset as usize + BYTES <= mapping.len(), "the part lies in the mapping");
-        let at = NonNull::from(mapping.word(offset)).cast::<u8>();
-        Self { at, mapping: mapping.clone() }
-    }
-
-    #[inline(always)]
-    fn word(&self, place: usize) -> &AtomicU64 {
-        assert!(place.is_multiple_of(8) && place + 8 <= BYTES, "words lie in their part");
-        // SAFETY: new() found the part inside the mapping and aligned, and so is the word: above.
-        unsafe { self.at.add(place).cast().as_ref() }
-    }
-
-    #[inline(always)]
-    fn half(&self, place: usize) -> &AtomicU32 {
-        assert!(place.is_multiple_of(4) && place + 4 <= BYTES, "half words lie in their part");
-        // SAFETY: as in word().
-        unsafe { self.at.add(place).cast().as_ref() }
-    }
-
-    // Relaxed, in these four: a lock, or another word, orders what they access.
-
-    /// A word, without order.
-    #[inline(always)]
-    fn get(&self, place: usize) -> u64 {
-        // Relaxed: as above.
-        self.word(place).load(Ordering::Relaxed)
-    }
-
-    /// Sets a word, without order.
-    #[inline(always)]
-    fn set(&self, place: usize, value: u64) {
-        // Relaxed: as above.
-        self.word(place).store(value, Ordering::Relaxed);
-    }
-
-    /// Half a word, without order.
-    #[inline(always)]
-    fn get_half(&self, place: usize) -> u32 {
-        // Relaxed: as above.
-        self.half(place).load(Ordering::Relaxed)
-    }
-
-    /// Sets half a word, without order.
-    #[inline(always)]
-    fn set_half(&self, place: usize, value: u32) {
-        // Relaxed: as above.
-        self.half(place).store(value, Ordering::Relaxed);
     }
 }
 
@@ -441,9 +367,9 @@ impl SlotMemory {
     pub(crate) fn copy_in(&self, place: u64, from: &[u8]) {
         let start = self.ring + self.out as u64 * RING;
         let first = from.len().min((RING - place) as usize);
-        self.shared.mapping.write(start + place, &from[..first]);
+        self.shared.mapping().write(start + place, &from[..first]);
         if first < from.len() {
-            self.shared.mapping.write(start, &from[first..]);
+            self.shared.mapping().write(start, &from[first..]);
         }
     }
 
@@ -463,199 +389,9 @@ impl SlotMemory {
         let start = self.ring + direction as u64 * RING;
         let first = into.len().min((RING - place) as usize);
         let (head, rest) = into.split_at_mut(first);
-        self.shared.mapping.read(start + place, head);
+        self.shared.mapping().read(start + place, head);
         if !rest.is_empty() {
-            self.shared.mapping.read(start, rest);
+            self.shared.mapping().read(start, rest);
         }
-    }
-}
-
-/// The memory of a process and its forked children.
-#[derive(Debug)]
-pub(crate) struct Family {
-    memory: Arc<Mapping>,
-    /// Where the last free seat was found.
-    last: AtomicU32,
-}
-
-impl Family {
-    pub(crate) fn new() -> Result<Self, SetupError> {
-        let file = memory_file(FAMILY_BYTES as usize, Pages::Ordinary)?;
-        let memory = Mapping::own_in_part(file.as_fd(), FAMILY_BYTES as usize, [])?;
-        Ok(Self { memory: Arc::new(memory), last: AtomicU32::new(0) })
-    }
-
-    /// A seat that nobody of the family has, as new; None if all are taken.
-    pub(crate) fn seat(&self) -> Option<Seat> {
-        // Relaxed: a hint.
-        let last = self.last.load(Ordering::Relaxed);
-        (0..SEATS).map(|i| (last + i) % SEATS).find_map(|number| {
-            let seat = Seat(Part::new(&self.memory, u64::from(number) * SEAT_BYTES));
-            let users = seat.0.half(USERS);
-            // SOCK-A5: all that its last user did.
-            users.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
-            (0..HOLDERS).step_by(8).for_each(|place| seat.0.set(place, 0));
-            seat.0.set_half(HOLDERS, 1);
-            // Relaxed: a hint.
-            self.last.store(number, Ordering::Relaxed);
-            Some(seat)
-        })
-    }
-}
-
-/// One end of a connection, as the family that has it believes it to be.
-#[derive(Clone, Debug)]
-pub(crate) struct Seat(Part<{ SEAT_BYTES as usize }>);
-
-/// Places in a seat: the writers' line, the readers' line, and one that seldom changes.
-const WRITE_LOCK: usize = 0;
-const IS_LEFT: usize = 4;
-const OWN_WRITTEN: usize = 8;
-const READ_LOCK: usize = 64;
-const OWN_TAKEN: usize = 72;
-const OWED: usize = 128;
-const IS_ENDED: usize = 144;
-const REFUSES: usize = 148;
-const HAS_LEFT_READING: usize = 152;
-const HAS_SHUT_READING: usize = 156;
-const HOLDERS: usize = 160;
-const USERS: usize = 164;
-
-impl Seat {
-    /// Counts another process of the family that has the connection.
-    pub(crate) fn hold(&self) {
-        // Relaxed: a count that orders nothing.
-        self.0.half(HOLDERS).fetch_add(1, Ordering::Relaxed);
-        // Relaxed: a count that orders nothing.
-        self.0.half(USERS).fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many processes of the family have the connection.
-    #[inline]
-    pub(crate) fn holders(&self) -> u32 {
-        self.0.get_half(HOLDERS)
-    }
-
-    /// How many processes have the connection after this one has closed it.
-    pub(crate) fn let_go(&self) -> u32 {
-        // Relaxed: the words of both ends order what depends on it.
-        self.0.half(HOLDERS).fetch_sub(1, Ordering::Relaxed) - 1
-    }
-
-    /// This process uses the seat no longer. It is free when no process does.
-    pub(crate) fn leave(&self) {
-        // SOCK-R5: all use of the seat precedes its next use.
-        self.0.half(USERS).fetch_sub(1, Ordering::Release);
-    }
-
-    /// The lock of the writers.
-    #[inline]
-    pub(crate) fn write_lock(&self) -> &AtomicU32 {
-        self.0.half(WRITE_LOCK)
-    }
-
-    /// The lock of the readers.
-    #[inline]
-    pub(crate) fn read_lock(&self) -> &AtomicU32 {
-        self.0.half(READ_LOCK)
-    }
-
-    /// Whether this end has decided to write nothing to the ring any more.
-    #[inline]
-    pub(crate) fn refuses(&self) -> bool {
-        self.0.get_half(REFUSES) != 0
-    }
-
-    pub(crate) fn refuse(&self) {
-        self.0.set_half(REFUSES, 1);
-    }
-
-    /// Whether all goes to the kernel: the writer has ended, or the peer has died.
-    #[inline]
-    pub(crate) fn is_ended(&self) -> bool {
-        self.0.get_half(IS_ENDED) != 0
-    }
-
-    pub(crate) fn end(&self) {
-        self.0.set_half(IS_ENDED, 1);
-    }
-
-    /// Whether this end reads by the kernel only, whatever the ring still has.
-    #[inline]
-    pub(crate) fn has_left_reading(&self) -> bool {
-        self.0.get_half(HAS_LEFT_READING) != 0
-    }
-
-    pub(crate) fn leave_reading(&self) {
-        self.0.set_half(HAS_LEFT_READING, 1);
-    }
-
-    /// Whether this end has told the kernel that it reads nothing any more.
-    pub(crate) fn has_shut_reading(&self) -> bool {
-        self.0.get_half(HAS_SHUT_READING) != 0
-    }
-
-    pub(crate) fn shut_reading(&self) {
-        self.0.set_half(HAS_SHUT_READING, 1);
-    }
-
-    /// The writer's end; under the lock of the writers.
-    #[inline]
-    pub(crate) fn outgoing(&self) -> Outgoing {
-        let word = |at| self.0.get(OWN_WRITTEN + at);
-        let marks = std::array::from_fn(|i| word(MARK + 8 * i));
-        let written = Written {
-            tail: word(TAIL),
-            segment: word(SEGMENT) as u32,
-            origin: word(ORIGIN),
-            marks,
-        };
-        Outgoing { written, is_left: self.0.get_half(IS_LEFT) != 0 }
-    }
-
-    /// Keeps the writer's end, apart from its tail, where it has changed.
-    #[inline]
-    pub(crate) fn set_outgoing(&self, out: &Outgoing, before: &Outgoing) {
-        let set = |at, value| self.0.set(OWN_WRITTEN + at, value);
-        if out.is_left != before.is_left {
-            self.0.set_half(IS_LEFT, 1);
-        }
-        if out.written.origin != before.written.origin {
-            set(ORIGIN, out.written.origin);
-        }
-        if out.written.segment != before.written.segment {
-            let i = before.written.segment as usize % MARKS;
-            set(MARK + 8 * i, out.written.marks[i]);
-            set(SEGMENT, u64::from(out.written.segment));
-        }
-    }
-
-    #[inline]
-    pub(crate) fn set_tail(&self, tail: u64) {
-        self.0.set(OWN_WRITTEN + TAIL, tail);
-    }
-
-    /// The reader's end; under the lock of the readers.
-    #[inline]
-    pub(crate) fn taken(&self) -> Taken {
-        let head = self.0.get(OWN_TAKEN);
-        Taken { head, segment: self.0.get(OWN_TAKEN + 8) as u32 }
-    }
-
-    #[inline]
-    pub(crate) fn set_taken(&self, taken: Taken) {
-        self.0.set(OWN_TAKEN, taken.head);
-        self.0.set(OWN_TAKEN + 8, u64::from(taken.segment));
-    }
-
-    /// Bytes of the ring that are owed to the kernel.
-    pub(crate) fn owed(&self) -> Span {
-        let word = |at| self.0.get(OWED + at);
-        Span { place: word(0), len: word(8) }
-    }
-
-    pub(crate) fn set_owed(&self, owed: Span) {
-        self.0.set(OWED, owed.place);
-        self.0.set(OWED + 8, owed.len);
     }
 }

@@ -1,9 +1,13 @@
-//! One connection: reading and writing, which never block here, and what each end wants.
+//! One connection: reading and writing, which never block here.
+mod wishes;
+
 use super::meeting::{Addresses, Found};
-use super::pair::{Bell, Pair};
+use super::pair::Pair;
 use crate::mem::family::{self, Held};
-use crate::mem::socket::{Family, Seat, Side, SlotMemory, State};
+use crate::mem::seat::{Family, Seat};
+use crate::mem::socket::{Side, SlotMemory, State};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sys::fork;
 use ayre_proto::lane::Malformed;
 use ayre_proto::socket::{
     From, Incoming, MARKS, Outgoing, RING, Span, Taken, TakenBack, To, Wants, Written,
@@ -65,18 +69,36 @@ pub struct Connection {
     is_closed: AtomicBool,
     /// An error of the kernel's that is told once the ring is empty.
     late_error: AtomicU32,
+    /// How often this end has found other processes of this side that have the connection.
+    looks_for_dead: AtomicU32,
     counts: Counts,
 }
 
 const READING: usize = 0;
 const WRITING: usize = 1;
 
+/// The family's memory, as soon as there is a connection; None inside where there is none to be had.
+static FAMILY: fork::Shared<Option<Option<&'static Family>>> = fork::Shared::new(None);
+
+/// Before a fork.
+pub fn lock_family() {
+    FAMILY.before_fork();
+}
+
+/// After a fork.
+pub fn unlock_family() {
+    FAMILY.after_fork(|_| {});
+}
+
 impl Connection {
     /// A connection of this process whose bytes go by the kernel, none of which was written or
     /// read. None where the process has too many.
     pub fn new() -> Option<Self> {
-        static FAMILY: OnceLock<Option<Family>> = OnceLock::new();
-        let seat = FAMILY.get_or_init(|| Family::new().ok()).as_ref()?.seat()?;
+        let family = *FAMILY.lock().get_or_insert_with(|| {
+            let family = Family::new().ok()?;
+            Some(Box::leak(Box::new(family)))
+        });
+        let seat = family?.seat()?;
         Some(Self {
             seat,
             shared: OnceLock::new(),
@@ -85,6 +107,7 @@ impl Connection {
             is_broken: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             late_error: AtomicU32::new(0),
+            looks_for_dead: AtomicU32::new(0),
             counts: Counts::default(),
         })
     }
@@ -97,10 +120,12 @@ impl Connection {
         self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
     }
 
-    /// The taker's: takes the offer in a slot. False where it was withdrawn.
+    /// The taker's: takes the offer in a slot. False where it was withdrawn, or where this side
+    /// has gone over to the kernel meanwhile.
     pub fn take(&self, pair: &Arc<Pair>, (number, found): Found) -> bool {
         let slot = pair.slot(number);
-        let is_taken = self.shared.get().is_none() && slot.take(found);
+        let has_left = self.seat.has_left_reading() || self.seat.refuses();
+        let is_taken = self.shared.get().is_none() && !has_left && slot.take(found);
         is_taken && self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
     }
 
@@ -114,9 +139,18 @@ impl Connection {
         self.shared.get().is_some()
     }
 
-    /// How many processes of this side have the connection.
-    pub fn holders(&self) -> u32 {
-        self.seat.holders()
+    /// Whether other processes of this side have the connection, too. Now and then this looks
+    /// whether they live.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.seat.holders() > 1 && self.is_held_by_others()
+    }
+
+    #[cold]
+    fn is_held_by_others(&self) -> bool {
+        let looks = self.looks_for_dead.fetch_add(1, Ordering::Relaxed);
+        let is_due = looks.is_power_of_two() || looks.is_multiple_of(64);
+        !is_due || self.seat.remove_dead() > 1
     }
 
     /// Whether the peer has said that it writes nothing any more.
@@ -164,12 +198,6 @@ impl Connection {
         Some(shared)
     }
 
-    /// Whether bytes may come by the ring: both ends have the connection, and no other process of
-    /// this side has.
-    pub fn may_ring(&self) -> bool {
-        self.shared().is_some() && self.seat.holders() == 1
-    }
-
     fn break_off(&self, socket: BorrowedFd<'_>) -> Errno {
         self.is_broken.store(true, Ordering::Relaxed);
         if let Some(shared) = self.shared.get() {
@@ -215,7 +243,7 @@ impl Connection {
                 }
                 Ok(From::Ring(span)) if span.len > 0 => {
                     if let Some(Err(errno)) = ended {
-                        self.late_error.store(errno.raw_os_error() as u32, Ordering::Relaxed);
+                        self.keep_error(errno);
                     }
                     let end = (end, &written);
                     return Ok(self.read_ring((held, shared), end, span, into, flags));
@@ -235,9 +263,21 @@ impl Connection {
 
     /// The kernel's news behind an empty ring; None: nothing yet.
     fn look_behind(&self, socket: BorrowedFd<'_>) -> Option<Result<usize, Errno>> {
+        match self.take_late_error() {
+            None => Some(peek(socket)).filter(|end| *end != Err(Errno::AGAIN)),
+            late => late.map(Err),
+        }
+    }
+
+    /// Keeps an error of the kernel's that the program has not seen: the kernel tells it once.
+    fn keep_error(&self, errno: Errno) {
+        self.late_error.store(errno.raw_os_error() as u32, Ordering::Relaxed);
+    }
+
+    fn take_late_error(&self) -> Option<Errno> {
         match self.late_error.swap(0, Ordering::Relaxed) {
-            0 => Some(peek(socket)).filter(|end| *end != Err(Errno::AGAIN)),
-            errno => Some(Err(Errno::from_raw_os_error(errno as i32))),
+            0 => None,
+            errno => Some(Errno::from_raw_os_error(errno as i32)),
         }
     }
 
@@ -257,7 +297,10 @@ impl Connection {
         if !is_own && self.shared().is_some_and(|shared| !shared.slot.is_ended()) {
             self.seat.end();
         }
-        result
+        match (result, self.take_late_error()) {
+            (Ok(0), Some(late)) => Err(late),
+            (result, _) => result,
+        }
     }
 
     fn read_kernel(
@@ -337,8 +380,7 @@ impl Connection {
     ) -> Result<usize, Errno> {
         self.check(Errno::PIPE)?;
         let held = family::lock(self.seat.write_lock()).ok_or(Errno::AGAIN)?;
-        let before = self.seat.outgoing();
-        let mut end = before;
+        let mut end = self.seat.outgoing();
         let Some(shared) = self.for_writing() else {
             return self.write_kernel(&mut end, (None, socket), from, flags);
         };
@@ -349,9 +391,7 @@ impl Connection {
         }
         let is_ended = self.seat.is_ended();
         let by_ring = wants.is_ring() && !self.seat.refuses() && !is_ended;
-        let way = end.way(shared.slot.taken(), by_ring);
-        self.seat.set_outgoing(&end, &before);
-        shared.slot.tell(&end.written, &before.written);
+        let way = self.begin(shared, &mut end, by_ring);
         match way {
             Err(Malformed) => Err(self.break_off(socket)),
             Ok(To::Wait) if !is_ended => Err(Errno::AGAIN),
@@ -361,6 +401,25 @@ impl Connection {
             Ok(To::Ring(Span { len: 0, .. })) => self.look_for_death(shared, socket),
             Ok(To::Ring(span)) => self.write_ring((held, shared), (end, socket), span, from),
         }
+    }
+
+    /// The way of the next bytes; tells the reader where it changes. A ring is begun only if the
+    /// reader, which sees that, has not gone back to the kernel at the same moment.
+    #[inline]
+    fn begin(&self, shared: &Shared, end: &mut Outgoing, by_ring: bool) -> Result<To, Malformed> {
+        if self.seat.refuses() && end.is_settled() {
+            // Others may have written to the socket what was not counted here.
+            return Ok(To::Kernel);
+        }
+        let before = *end;
+        let way = end.way(shared.slot.taken(), by_ring);
+        self.seat.set_outgoing(end, &before);
+        shared.slot.tell(&end.written, &before.written);
+        let begins_ring = by_ring && end.written.segment != before.written.segment;
+        if begins_ring && !shared.slot.wants().look().is_ring() {
+            return self.begin(shared, end, false);
+        }
+        way
     }
 
     fn write_kernel(
@@ -440,13 +499,16 @@ impl Connection {
             return Ok(());
         }
         let Some(_held) = family::lock(self.seat.write_lock()) else { return Ok(()) };
-        let before = self.seat.outgoing();
-        let mut end = before;
-        if !end.is_left && !self.seat.is_ended() {
-            self.take_back(shared, socket, &mut end)?;
-            self.seat.set_outgoing(&end, &before);
+        let mut end = self.seat.outgoing();
+        let is_new = !end.is_left && !self.seat.is_ended();
+        let taken_back = if is_new { self.take_back(shared, socket, &mut end) } else { Ok(()) };
+        let paid = taken_back.and_then(|()| self.pay(shared, socket));
+        if let Err(errno) = paid
+            && !matches!(errno, Errno::AGAIN | Errno::INTR | Errno::PIPE)
+        {
+            self.keep_error(errno);
         }
-        self.pay(shared, socket)
+        paid
     }
 
     fn take_back(
@@ -456,7 +518,11 @@ impl Connection {
         end: &mut Outgoing,
     ) -> Result<(), Errno> {
         let before = *end;
-        match end.take_back(shared.slot.taken()) {
+        let taken = shared.slot.taken();
+        // Others may have written to the socket what was not counted here: all was taken.
+        let is_behind = self.seat.refuses() && end.is_settled() && taken.head > end.written.tail;
+        let taken = if is_behind { end.all_taken() } else { taken };
+        match end.take_back(taken) {
             Err(Malformed) | Ok(TakenBack::Broken) => Err(self.break_off(socket)),
             Ok(TakenBack::Span(span)) => {
                 self.seat.set_outgoing(end, &before);
@@ -464,6 +530,11 @@ impl Connection {
                 self.pay(shared, socket)
             }
         }
+    }
+
+    /// Whether the kernel is owed bytes, for which it had no room yet.
+    pub fn owes(&self) -> bool {
+        self.seat.owed().len > 0
     }
 
     /// Sends the kernel what it is owed.
@@ -538,77 +609,6 @@ impl Connection {
         }
     }
 
-    /// Has the peer look for this side's reader at the ring, and ring this bell when something
-    /// comes; no bell: the reader looks by itself. Bytes there are looked at afterwards.
-    pub fn want_bytes(&self, bell: Option<&Bell>) {
-        let Some(shared) = self.shared().filter(|_| self.seat.holders() == 1) else { return };
-        if !self.is_told[READING].load(Ordering::Relaxed) {
-            let _held = family::lock(self.seat.read_lock());
-            self.for_reading();
-        }
-        if !self.seat.has_left_reading() {
-            shared.slot.own_wants().set(bell.map_or(Wants::Looking, Bell::wants));
-        }
-    }
-
-    /// Has the peer ring this bell when the ring has room; no bell: nobody waits for it.
-    pub fn want_room(&self, bell: Option<&Bell>) {
-        if let Some(shared) = self.shared().filter(|_| !self.seat.is_ended()) {
-            shared.slot.own_room_wants().set(bell.map_or(Wants::Looking, Bell::wants));
-        }
-    }
-
-    /// The bells that the peer rings when something comes, and when there is room.
-    pub fn bells(&self) -> [Option<u16>; 2] {
-        let Some(shared) = self.shared() else { return [None; 2] };
-        [shared.slot.own_wants().get().bell(), shared.slot.own_room_wants().get().bell()]
-    }
-
-    /// Bytes come by the kernel from now on; those in the ring are still read from there. A thread
-    /// that sleeps at a bell hears of bytes that a writer is putting into the ring at this moment.
-    pub fn want_kernel(&self) {
-        if let Some(shared) = self.shared()
-            && !self.seat.has_left_reading()
-        {
-            let kernel = |bell: Option<u16>| bell.map_or(Wants::Kernel, Wants::KernelBell);
-            shared.slot.own_wants().set(kernel(shared.slot.own_wants().get().bell()));
-            shared.wake_writer();
-        }
-    }
-
-    /// This side reads by the kernel only, whatever the ring still has: the peer passes that on.
-    pub fn leave_reading(&self) {
-        let Some(shared) = self.shared() else { return };
-        let held = family::lock(self.seat.read_lock());
-        if self.seat.has_left_reading() {
-            return;
-        }
-        self.for_reading();
-        let has_bytes = self.is_readable();
-        self.seat.leave_reading();
-        shared.slot.own_wants().set(Wants::Gone);
-        drop(held);
-        shared.wake_writer();
-        // Bytes that come at this moment are the writer's matter: it looks at the word again.
-        if has_bytes && let Wants::Bell(bell) = shared.slot.wants().look() {
-            shared.pair.ring(bell, shared.number);
-        }
-    }
-
-    /// This side writes to the kernel from now on, also where this library does not see it.
-    pub fn leave_writing(&self) {
-        let _held = family::lock(self.seat.write_lock());
-        self.seat.refuse();
-        if let Some(shared) = self.for_writing() {
-            let before = self.seat.outgoing();
-            let mut end = before;
-            // Where the reader is too far behind for another mark, the next write waits for it.
-            let _ = end.way(shared.slot.taken(), false);
-            self.seat.set_outgoing(&end, &before);
-            shared.slot.tell(&end.written, &before.written);
-        }
-    }
-
     /// This side reads nothing any more.
     pub fn shut_reading(&self) {
         self.seat.shut_reading();
@@ -624,9 +624,30 @@ impl Connection {
         }
     }
 
-    /// Another process of this side has the connection: a forked child.
+    /// This process is about to fork: the child has the connection, too.
     pub fn before_fork(&self) {
-        self.seat.hold();
+        self.seat.before_fork();
+    }
+
+    /// The number of the forked child is known: in the child, and in the `parent`.
+    pub fn after_fork(&self, parent: u32, child: u32) {
+        self.seat.after_fork(parent, child);
+    }
+
+    /// This process could not fork.
+    pub fn not_forked(&self) {
+        self.seat.not_forked();
+    }
+
+    /// Another program is about to take the place of this one, and closes the connection; unless
+    /// others have it, too, the kernel tells the peer.
+    pub fn before_exec(&self) {
+        self.seat.step_aside();
+    }
+
+    /// There was no such program.
+    pub fn not_executed(&self) {
+        self.seat.come_back();
     }
 
     /// This process closes the connection. Returns whether bytes that nobody has read are in the
@@ -634,7 +655,7 @@ impl Connection {
     pub fn close(&self, socket: BorrowedFd<'_>) -> bool {
         let is_unread = self.shared().is_some() && self.is_readable();
         let _ = self.settle(socket);
-        if self.is_closed.swap(true, Ordering::Relaxed) || self.seat.let_go() > 0 {
+        if self.is_closed.swap(true, Ordering::Relaxed) || !self.seat.let_go() {
             return false;
         }
         if let Some(shared) = self.shared.get() {

@@ -4,15 +4,17 @@
 //! | file | subject |
 //! |---|---|
 //! | `pair.rs` | two processes that share memory, and the bells by which they wake each other |
-//! | `connection.rs` | one connection: read and write, without blocking; both ends' wishes |
+//! | `connection.rs` | one connection: read and write, without blocking |
+//! | `connection/wishes.rs` | by which way bytes are to come, and who is woken |
 //! | `meeting.rs` | how a connecting process finds the one that listens |
 //!
-//! `proto::socket` decides the way of each byte; `mem/socket.rs` has the layout of the memory.
+//! `proto::socket` decides the way of each byte; `mem/socket.rs` and `mem/seat.rs`
+//! have the layout of the memory.
 mod connection;
 mod meeting;
 mod pair;
 
-pub use self::connection::{Connection, Ready};
+pub use self::connection::{Connection, Ready, lock_family, unlock_family};
 pub use self::meeting::{Addresses, Door, Found};
 pub use self::pair::{Bell, Pair};
 pub use crate::mem::family::in_child;

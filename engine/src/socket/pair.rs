@@ -221,9 +221,18 @@ impl Pair {
         self.take_theirs();
     }
 
-    /// The lock that a fork holds.
-    pub fn locked_by_forks(&'static self) -> &'static Shared<impl Send> {
-        &self.first
+    /// Locks the bells for a fork, after all that locks before them.
+    pub fn lock_for_fork(&'static self) {
+        self.first.before_fork();
+    }
+
+    /// After a fork. The bells that nobody uses stay the parent's.
+    pub fn after_fork(&'static self, is_child: bool) {
+        self.first.after_fork(|first| {
+            if is_child {
+                first.clear();
+            }
+        });
     }
 
     /// Calls `each` with the slots for which a bell of this process was rung.

@@ -1,8 +1,22 @@
 //! Forks, and other programs.
 use crate::names;
-use crate::sys::real;
+use crate::sys::{memory, real};
 use crate::table;
 use libc::{c_char, c_int, c_void, pid_t};
+
+/// fork, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fork() -> pid_t {
+    // SAFETY: the C library's contract.
+    let child = unsafe { real::fork() };
+    if child != 0 {
+        memory::keeping_errno(|| names::forked(u32::try_from(child).ok()));
+    }
+    child
+}
 
 /// A child of vfork would change this library's tables in its parent's memory, so it has its own.
 ///
@@ -11,7 +25,7 @@ use libc::{c_char, c_int, c_void, pid_t};
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn vfork() -> pid_t {
     // SAFETY: a program that keeps to what vfork allows may fork, too.
-    unsafe { libc::fork() }
+    unsafe { fork() }
 }
 
 /// execve, as the C library has it.
@@ -26,7 +40,9 @@ pub(crate) unsafe extern "C" fn execve(
 ) -> c_int {
     names::before_exec();
     // SAFETY: the C library's contract.
-    unsafe { real::execve(path, arguments, environment) }
+    let failed = unsafe { real::execve(path, arguments, environment) };
+    memory::keeping_errno(names::not_executed);
+    failed
 }
 
 #[allow(clippy::unnecessary_safety_comment, reason = "every unsafe block has one")]
@@ -59,7 +75,9 @@ pub(crate) unsafe extern "C" fn execvp(
 ) -> c_int {
     names::before_exec();
     // SAFETY: the C library's contract.
-    unsafe { real::execvp(file, arguments) }
+    let failed = unsafe { real::execvp(file, arguments) };
+    memory::keeping_errno(names::not_executed);
+    failed
 }
 
 /// execvpe, as the C library has it.
@@ -74,7 +92,9 @@ pub(crate) unsafe extern "C" fn execvpe(
 ) -> c_int {
     names::before_exec();
     // SAFETY: the C library's contract.
-    unsafe { real::execvpe(file, arguments, environment) }
+    let failed = unsafe { real::execvpe(file, arguments, environment) };
+    memory::keeping_errno(names::not_executed);
+    failed
 }
 
 /// posix_spawn, as the C library has it.

@@ -5,7 +5,7 @@ use crate::listener::{self, Listener};
 use crate::names;
 use crate::stream::Stream;
 use ayre::guest::{fork, hidden};
-use ayre::socket::Pair;
+use ayre::socket::{self, Pair};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything of a process that has locks.
@@ -15,6 +15,8 @@ pub(crate) struct Locked {
     pub(crate) streams: Vec<&'static Stream>,
     pub(crate) listeners: Vec<&'static Listener>,
     pub(crate) pairs: Vec<&'static Pair>,
+    /// The process that forks.
+    parent: u32,
 }
 
 /// All that the thread that forks holds.
@@ -42,20 +44,24 @@ impl Locked {
         self.sets.iter().for_each(|set| set.lock_for_fork());
         self.streams.iter().for_each(|stream| stream.lock_search());
         self.listeners.iter().for_each(|listener| listener.lock());
-        self.streams.iter().for_each(|stream| stream.lock_waiters());
+        self.streams.iter().for_each(|stream| stream.lock_watch());
         listener::lock();
-        self.pairs.iter().for_each(|pair| pair.locked_by_forks().before_fork());
+        self.pairs.iter().for_each(|pair| pair.lock_for_fork());
+        socket::lock_family();
     }
 
-    fn unlock(self, is_child: bool) {
+    /// Releases all: in the child, with the number of its parent.
+    fn unlock(self, parent_of_child: Option<u32>) {
+        let is_child = parent_of_child.is_some();
+        socket::unlock_family();
         for pair in self.pairs {
-            pair.locked_by_forks().after_fork(|_| {});
+            pair.after_fork(is_child);
             // SAFETY: it was lent, and is not used any more; here and below.
             unsafe { give_back(pair) };
         }
         listener::unlock(is_child);
         for stream in self.streams {
-            stream.unlock();
+            stream.unlock(parent_of_child);
             // SAFETY: as above.
             unsafe { give_back(stream) };
         }
@@ -78,6 +84,7 @@ fn held() -> std::sync::MutexGuard<'static, Option<Locked>> {
 
 extern "C" fn before() {
     let mut locked = names::before_fork();
+    locked.parent = std::process::id();
     locked.lock();
     *held() = Some(locked);
 }
@@ -85,14 +92,15 @@ extern "C" fn before() {
 extern "C" fn in_parent() {
     let locked = held().take();
     if let Some(locked) = locked {
-        locked.unlock(false);
+        locked.unlock(None);
     }
 }
 
 extern "C" fn in_child() {
     let locked = held().take();
     if let Some(locked) = locked {
-        locked.unlock(true);
+        let parent = locked.parent;
+        locked.unlock(Some(parent));
     }
     names::in_child();
 }

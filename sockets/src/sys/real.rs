@@ -64,7 +64,8 @@ real! {
     execvpe(
         file: *const c_char, arguments: *const *const c_char, environment: *const *const c_char,
     ) -> c_int;
-    execve(
+fork() -> libc::pid_t;
+        execve(
         path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char,
     ) -> c_int;
     fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;

@@ -69,6 +69,9 @@ impl Image {
 impl Strand {
     pub(crate) fn move_on(&mut self, how: Move, to: usize) {
         let phases = self.setting.program.connections[self.connection].phases.len();
+        if how.leaves() {
+            self.await_signal(0);
+        }
         match how {
             Move::Fork => {
                 self.close_spare();
@@ -161,6 +164,9 @@ pub(crate) fn go_on() -> ! {
     }
     let dispatcher = Dispatcher::start(setting, 1);
     let mut strand = Strand::new(setting, dispatcher, connection, side, fd);
+    // The end has left the library in the phase before.
+    strand.phase = phase - 1;
+    strand.signal(1);
     strand.phase = phase;
     strand.run(to);
     exit_now(0)

@@ -90,6 +90,10 @@ impl Strand {
             Phase::Both(first, second) => self.both(first, second),
             Phase::Talk(times, length) => self.talk(*times, *length),
             Phase::Change(side, change) if *side == self.side => self.change(*change, to),
+            Phase::Change(_, Change::Move(how)) if how.leaves() => {
+                self.signal(0);
+                self.await_signal(1);
+            }
             Phase::Quiet(side, quiet) => self.quiet(*side, *quiet),
             Phase::Loud(side, length) => self.loud(*side, *length),
             Phase::Stdio(side, length) => self.stdio(*side, *length),

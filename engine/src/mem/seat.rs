@@ -1,0 +1,300 @@
+//! The memory of the ends of socket connections that a process and its forked children have.
+//!
+//! ```text
+//!   for each seat 192 bytes
+//!        0  writers: lock | left | the words that this end has written
+//!       64  readers: lock | the words that this end has taken
+//!      128  bytes owed to the kernel | ended, refuses, left, shut | holders | users, closed
+//! ```
+//!
+//! A connection has a seat at each end.
+use super::family;
+use super::file::{Pages, memory_file};
+use super::map::Mapping;
+use super::part::Part;
+use crate::error::SetupError;
+use crate::sync::{AtomicU32, Ordering};
+use ayre_proto::socket::{MARKS, Outgoing, Span, Taken, Written};
+use rustix::fd::AsFd;
+use std::sync::Arc;
+
+/// Connections of a family.
+const SEATS: u32 = 1 << 16;
+const SEAT_BYTES: u64 = 192;
+const FAMILY_BYTES: u64 = SEATS as u64 * SEAT_BYTES;
+
+/// Within the words of a writer.
+const TAIL: usize = 0;
+const ORIGIN: usize = 8;
+const SEGMENT: usize = 16;
+const MARK: usize = 24;
+
+/// The number of this process, as its family sees it.
+fn this_process() -> u32 {
+    std::process::id()
+}
+
+/// The memory of a process and its forked children.
+#[derive(Debug)]
+pub(crate) struct Family {
+    memory: Arc<Mapping>,
+    /// Where the last free seat was found.
+    last: AtomicU32,
+}
+
+impl Family {
+    pub(crate) fn new() -> Result<Self, SetupError> {
+        let file = memory_file(FAMILY_BYTES as usize, Pages::Ordinary)?;
+        let memory = Mapping::own_in_part(file.as_fd(), FAMILY_BYTES as usize, [])?;
+        Ok(Self { memory: Arc::new(memory), last: AtomicU32::new(0) })
+    }
+
+    /// A seat that nobody of the family has, as new; None if all are taken.
+    pub(crate) fn seat(&self) -> Option<Seat> {
+        // Relaxed: a hint.
+        let last = self.last.load(Ordering::Relaxed);
+        (0..SEATS).map(|i| (last + i) % SEATS).find_map(|number| {
+            let seat = Seat(Part::new(&self.memory, u64::from(number) * SEAT_BYTES));
+            let users = seat.0.half(USERS);
+            // SOCK-A5: all that its last user did.
+            users.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
+            (0..USERS).step_by(8).for_each(|place| seat.0.set(place, 0));
+            seat.0.set_half(IS_CLOSED, 0);
+            seat.0.set_half(HOLDERS, this_process());
+            // Relaxed: a hint.
+            self.last.store(number, Ordering::Relaxed);
+            Some(seat)
+        })
+    }
+}
+
+/// One end of a connection, as the family that has it believes it to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat(Part<{ SEAT_BYTES as usize }>);
+
+/// Places in a seat: the writers' line, the readers' line, and one that seldom changes.
+const WRITE_LOCK: usize = 0;
+const IS_LEFT: usize = 4;
+const OWN_WRITTEN: usize = 8;
+const READ_LOCK: usize = 64;
+const OWN_TAKEN: usize = 72;
+const OWED: usize = 128;
+const IS_ENDED: usize = 144;
+const REFUSES: usize = 148;
+const HAS_LEFT_READING: usize = 152;
+const HAS_SHUT_READING: usize = 156;
+const HOLDERS: usize = 160;
+const HOLDER_END: usize = 176;
+const USERS: usize = 176;
+const IS_CLOSED: usize = 180;
+
+/// Holders that a seat tells apart.
+const MOST_HOLDERS: usize = (HOLDER_END - HOLDERS) / 4;
+
+/// A holder that is about to be forked: its parent, with this bit.
+const UNBORN: u32 = 1 << 31;
+
+/// In the last place of the holders: processes that found no other place. They stay.
+const MANY: u32 = UNBORN - 1;
+
+impl Seat {
+    fn holder(&self, i: usize) -> &AtomicU32 {
+        self.0.half(HOLDERS + 4 * i)
+    }
+
+    /// Changes the first of the holders that is `from`. False where none is.
+    fn replace_holder(&self, from: u32, to: u32) -> bool {
+        (0..MOST_HOLDERS).any(|i| {
+            // SOCK-A5: all that a holder did before it was gone, if the last one is.
+            self.holder(i).compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        })
+    }
+
+    /// This process is about to fork: the child has the connection, too.
+    pub(crate) fn before_fork(&self) {
+        // Relaxed: a count that orders nothing.
+        self.0.half(USERS).fetch_add(1, Ordering::Relaxed);
+        let unborn = this_process() | UNBORN;
+        if self.replace_holder(0, unborn) {
+            return;
+        }
+        self.remove_dead();
+        if !self.replace_holder(0, unborn) {
+            self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Release);
+        }
+    }
+
+    /// The number of the process that `parent` has forked is known: in the child, and in its
+    /// parent.
+    pub(crate) fn after_fork(&self, parent: u32, child: u32) {
+        self.replace_holder(parent | UNBORN, child);
+    }
+
+    /// This process could not fork.
+    pub(crate) fn not_forked(&self) {
+        if self.replace_holder(this_process() | UNBORN, 0) {
+            self.leave();
+        }
+    }
+
+    /// How many processes of the family have the connection, of which some may have died.
+    #[inline]
+    pub(crate) fn holders(&self) -> usize {
+        (0..MOST_HOLDERS).filter(|i| self.0.get_half(HOLDERS + 4 * i) != 0).count()
+    }
+
+    /// Forgets the holders that have died. Returns how many are left.
+    pub(crate) fn remove_dead(&self) -> usize {
+        for i in 0..MOST_HOLDERS {
+            let holder = self.0.get_half(HOLDERS + 4 * i);
+            let lives = holder & UNBORN != 0 || holder == MANY || holder == this_process();
+            if holder != 0 && !lives && !family::is_alive(holder) {
+                self.replace_holder(holder, 0);
+            }
+        }
+        self.holders()
+    }
+
+    /// This process is about to lose the connection to another program that takes its place. The
+    /// last one that has it stays.
+    pub(crate) fn step_aside(&self) {
+        if self.remove_dead() > 1 {
+            self.replace_holder(this_process(), 0);
+        }
+    }
+
+    /// Undoes [`Self::step_aside`].
+    pub(crate) fn come_back(&self) {
+        let is_here = |i| self.0.get_half(HOLDERS + 4 * i) == this_process();
+        if !(0..MOST_HOLDERS).any(is_here) && !self.replace_holder(0, this_process()) {
+            self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Release);
+        }
+    }
+
+    /// This process closes the connection. True for the last one that has it, once.
+    pub(crate) fn let_go(&self) -> bool {
+        self.replace_holder(this_process(), 0);
+        if self.remove_dead() > 0 {
+            return false;
+        }
+        // SOCK-A5: all that the other holders did.
+        self.0.half(IS_CLOSED).swap(1, Ordering::AcqRel) == 0
+    }
+
+    /// This process uses the seat no longer. It is free when no process does.
+    pub(crate) fn leave(&self) {
+        // SOCK-R5: all use of the seat precedes its next use.
+        self.0.half(USERS).fetch_sub(1, Ordering::Release);
+    }
+
+    /// The lock of the writers.
+    #[inline]
+    pub(crate) fn write_lock(&self) -> &AtomicU32 {
+        self.0.half(WRITE_LOCK)
+    }
+
+    /// The lock of the readers.
+    #[inline]
+    pub(crate) fn read_lock(&self) -> &AtomicU32 {
+        self.0.half(READ_LOCK)
+    }
+
+    /// Whether this end has decided to write nothing to the ring any more.
+    #[inline]
+    pub(crate) fn refuses(&self) -> bool {
+        self.0.get_half(REFUSES) != 0
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.0.set_half(REFUSES, 1);
+    }
+
+    /// Whether all goes to the kernel: the writer has ended, or the peer has died.
+    #[inline]
+    pub(crate) fn is_ended(&self) -> bool {
+        self.0.get_half(IS_ENDED) != 0
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.set_half(IS_ENDED, 1);
+    }
+
+    /// Whether this end reads by the kernel only, whatever the ring still has.
+    #[inline]
+    pub(crate) fn has_left_reading(&self) -> bool {
+        self.0.get_half(HAS_LEFT_READING) != 0
+    }
+
+    pub(crate) fn leave_reading(&self) {
+        self.0.set_half(HAS_LEFT_READING, 1);
+    }
+
+    /// Whether this end has told the kernel that it reads nothing any more.
+    pub(crate) fn has_shut_reading(&self) -> bool {
+        self.0.get_half(HAS_SHUT_READING) != 0
+    }
+
+    pub(crate) fn shut_reading(&self) {
+        self.0.set_half(HAS_SHUT_READING, 1);
+    }
+
+    /// The writer's end; under the lock of the writers.
+    #[inline]
+    pub(crate) fn outgoing(&self) -> Outgoing {
+        let word = |at| self.0.get(OWN_WRITTEN + at);
+        let marks = std::array::from_fn(|i| word(MARK + 8 * i));
+        let written = Written {
+            tail: word(TAIL),
+            segment: word(SEGMENT) as u32,
+            origin: word(ORIGIN),
+            marks,
+        };
+        Outgoing { written, is_left: self.0.get_half(IS_LEFT) != 0 }
+    }
+
+    /// Keeps the writer's end, apart from its tail, where it has changed.
+    #[inline]
+    pub(crate) fn set_outgoing(&self, out: &Outgoing, before: &Outgoing) {
+        let set = |at, value| self.0.set(OWN_WRITTEN + at, value);
+        if out.is_left != before.is_left {
+            self.0.set_half(IS_LEFT, 1);
+        }
+        if out.written.origin != before.written.origin {
+            set(ORIGIN, out.written.origin);
+        }
+        if out.written.segment != before.written.segment {
+            let i = before.written.segment as usize % MARKS;
+            set(MARK + 8 * i, out.written.marks[i]);
+            set(SEGMENT, u64::from(out.written.segment));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_tail(&self, tail: u64) {
+        self.0.set(OWN_WRITTEN + TAIL, tail);
+    }
+
+    /// The reader's end; under the lock of the readers.
+    #[inline]
+    pub(crate) fn taken(&self) -> Taken {
+        let head = self.0.get(OWN_TAKEN);
+        Taken { head, segment: self.0.get(OWN_TAKEN + 8) as u32 }
+    }
+
+    #[inline]
+    pub(crate) fn set_taken(&self, taken: Taken) {
+        self.0.set(OWN_TAKEN, taken.head);
+        self.0.set(OWN_TAKEN + 8, u64::from(taken.segment));
+    }
+
+    /// Bytes of the ring that are owed to the kernel.
+    pub(crate) fn owed(&self) -> Span {
+        let word = |at| self.0.get(OWED + at);
+        Span { place: word(0), len: word(8) }
+    }
+
+    pub(crate) fn set_owed(&self, owed: Span) {
+        self.0.set(OWED, owed.place);
+        self.0.set(OWED + 8, owed.len);
+    }
+}

@@ -243,6 +243,7 @@ impl Test {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+    // spec: SOCK-15
     #[test]
     fn all_bytes_arrive_in_order_and_nobody_sleeps_while_they_are_there(steps in steps()) {
         let mut test = Test { ends: connect(&pair()), models: Default::default() };
@@ -297,6 +298,55 @@ fn a_writer_behind_bytes_of_the_kernel_is_woken() {
     }
 }
 
+// spec: SOCK-17
+#[test]
+fn a_writer_is_woken_when_half_of_the_ring_is_free() {
+    const PIECE: u64 = 1 << 10;
+    let [near, far] = connect(&pair());
+    far.connection.want_bytes(Some(&far.bell));
+    assert_eq!(fill(&near, 0), RING, "the ring holds no more");
+    near.connection.want_room(Some(&near.room));
+    for at in (0..RING / 2).step_by(PIECE as usize) {
+        let is_writable = near.connection.writable() == Ready::Yes;
+        assert_eq!(is_writable, at >= RING / 4, "{at} bytes were read");
+        drain(&far, at, at + PIECE, PIECE as usize);
+    }
+    assert!(is_readable(&near.room.fd()), "the writer sleeps on");
+}
+
+// spec: SOCK-16
+#[test]
+fn a_bell_is_rung_once_for_each_time_that_it_was_asked_for() {
+    let [near, far] = connect(&pair());
+    for _ in 0..3 {
+        far.connection.want_bytes(Some(&far.bell));
+        for is_rung in [true, false, false] {
+            assert_eq!(near.write(b"x"), Ok(1));
+            assert_eq!(is_readable(&far.bell.fd()), is_rung);
+            far.bell.hush();
+            assert_eq!(far.read(&mut [0; 2], RecvFlags::empty()), Ok(1));
+        }
+    }
+}
+
+// spec: SOCK-29
+#[test]
+fn a_pair_has_1024_connections_and_256_bells_of_each_side() {
+    let [maker, taker] = pair();
+    let offer = |port| {
+        let connection = Connection::new().unwrap();
+        connection.offer(&maker, &addresses(port)).then_some(connection)
+    };
+    let all: Vec<_> = (0..1024).map_while(offer).collect();
+    assert_eq!(all.len(), 1024);
+    assert!((0..1024).all(|port| offer(port).is_none()), "one more");
+    for side in [&maker, &taker] {
+        let bells: Vec<Bell> =
+            std::iter::repeat_with(|| side.bell().ok_or(())).map_while(Result::ok).collect();
+        assert_eq!(bells.len(), 256);
+    }
+}
+
 #[test]
 fn a_writer_that_has_no_mark_left_is_woken() {
     let [near, far] = connect(&pair());
@@ -316,6 +366,7 @@ fn a_writer_that_has_no_mark_left_is_woken() {
     assert!(is_readable(&near.room.fd()), "the writer sleeps for ever");
 }
 
+// spec: SOCK-24
 #[test]
 fn the_death_of_a_peer_is_seen_while_the_ring_is_full() {
     for has_unread in [false, true] {
@@ -364,6 +415,7 @@ fn addresses(port: u16) -> Addresses {
     Addresses { maker: at(port), taker: at(80) }
 }
 
+// spec: SOCK-29
 #[test]
 fn slots_are_given_back_and_used_again() {
     let [maker, taker] = pair();
@@ -403,6 +455,7 @@ fn slots_are_given_back_and_used_again() {
     assert!(one_more.offer(&maker, &addresses(1000)));
 }
 
+// spec: SOCK-7
 #[test]
 fn an_offer_is_taken_once_and_not_after_it_was_withdrawn() {
     let [maker, taker] = pair();
@@ -446,6 +499,7 @@ fn a_bell_that_was_passed_on_late_is_heard() {
     }
 }
 
+// spec: SOCK-4, SOCK-5
 #[test]
 fn a_door_has_one_owner_and_all_who_have_knocked() {
     let name = world::fresh_name();
@@ -458,6 +512,7 @@ fn a_door_has_one_owner_and_all_who_have_knocked() {
     assert!(makers.iter().all(|maker| maker.is_hung_up()), "callers were dropped");
 }
 
+// spec: SOCK-9
 #[test]
 fn bytes_before_the_agreement_go_by_the_kernel_and_count() {
     let [maker, taker] = pair();
@@ -569,6 +624,7 @@ fn write_all(end: &End, total: u64, mut random: u64, read: &AtomicU64) {
     }
 }
 
+// spec: SOCK-15
 #[test]
 fn threads_that_sleep_and_change_their_minds_get_all_bytes() {
     const TOTAL: u64 = 24 << 20;

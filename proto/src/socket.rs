@@ -186,16 +186,6 @@ impl Outgoing {
         Ok(To::Ring(Span::at(written.tail, written.origin, free)))
     }
 
-    /// Whether what is written goes to the kernel, unless the ring is asked for.
-    pub const fn is_settled(&self) -> bool {
-        self.is_left || !is_ring(self.written.segment)
-    }
-
-    /// The words of a reader that has taken all bytes.
-    pub const fn all_taken(&self) -> Taken {
-        Taken { head: self.written.tail, segment: self.written.segment }
-    }
-
     /// How many segments the reader is behind.
     fn ahead(&self, taken: Taken) -> Result<u32, Malformed> {
         let ahead = self.written.segment.wrapping_sub(taken.segment);

@@ -122,6 +122,7 @@ impl Listener {
         let (Some(maker), Some(taker)) = (maker, taker) else { return };
         let addresses = Addresses { maker, taker };
         if let Some(stream) = Stream::accepted(self, addresses, code) {
+            stream.keep_to_buffers(fd);
             table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))));
         }
     }
@@ -243,6 +244,7 @@ impl Connecting {
         let Some(maker) = address(getsockname(socket)).filter(|_| was_sent) else { return };
         let addresses = Addresses { maker, taker: self.to };
         if let Some(stream) = Stream::connected(&self.pair, &addresses) {
+            stream.keep_to_buffers(fd);
             table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))));
         }
     }

@@ -114,23 +114,13 @@ pub(crate) fn before_fork() -> Locked {
 /// where this library does not see it.
 pub(crate) fn before_exec() {
     leave_inherited();
-    closed_by_exec().for_each(|stream| stream.connection().before_exec());
+    let closed = streams().into_iter().filter(|(fd, _)| !is_inherited(*fd));
+    closed.for_each(|(_, stream)| stream.connection().before_exec());
     report::write();
-}
-
-/// There was no program to take the place of this one.
-pub(crate) fn not_executed() {
-    closed_by_exec().for_each(|stream| stream.connection().not_executed());
 }
 
 fn is_inherited(fd: i32) -> bool {
     fcntl_getfd(memory::borrowed(fd)).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
-}
-
-/// Streams that another program would not have.
-fn closed_by_exec() -> impl Iterator<Item = Arc<Stream>> {
-    let all = streams().into_iter();
-    all.filter(|(fd, _)| !is_inherited(*fd)).map(|(_, stream)| stream)
 }
 
 /// Streams that another program inherits are the kernel's alone from now on.

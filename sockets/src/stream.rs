@@ -7,7 +7,7 @@ use crate::table;
 use crate::waiter::{self, Until};
 use crate::watch::{Sleeper, Watch};
 use ayre::guest::fork::Shared;
-use ayre::socket::{Addresses, Connection, Pair, Ready};
+use ayre::socket::{Addresses, Connection, Pair, RING, Ready};
 use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -304,6 +304,19 @@ impl Stream {
     pub(crate) fn be_plain(&self) {
         let sleepers = self.watch.lock().be_plain(&self.connection);
         self.wake(&sleepers);
+    }
+
+    /// A program that makes a buffer of its socket smaller than a ring counts on writers that wait
+    /// early: from now on, that direction goes by the kernel.
+    pub(crate) fn keep_to_buffers(&self, fd: i32) {
+        let [out, into] = memory::set_buffers(fd).map(|set| set.is_some_and(|size| size < RING));
+        if out {
+            self.connection.leave_writing();
+        }
+        if into {
+            let sleepers = self.watch.lock().read_by_kernel(&self.connection);
+            self.wake(&sleepers);
+        }
     }
 
     /// The socket is about to be used where this library does not see it: from now on, it is the

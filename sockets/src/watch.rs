@@ -22,7 +22,7 @@ pub(crate) struct Watch {
     sleepers: [Vec<Sleeper>; 2],
     /// The epolls that have the stream.
     sets: Vec<Weak<Set>>,
-    /// Bytes come and go by the kernel, for good.
+    /// Bytes come by the kernel, for good.
     is_plain: bool,
     /// Calls that wait for the stream to read or write.
     calls: u32,
@@ -126,16 +126,21 @@ impl Watch {
         }
     }
 
-    /// From now on, all bytes that come, come by the kernel, and all bytes go there. Returns all
-    /// sleepers, if that is new to them.
-    pub(crate) fn be_plain(&mut self, connection: &Connection) -> Vec<Sleeper> {
+    /// From now on, all bytes that come, come by the kernel. Returns all sleepers, if that is new
+    /// to them.
+    pub(crate) fn read_by_kernel(&mut self, connection: &Connection) -> Vec<Sleeper> {
         if self.is_plain {
             return Vec::new();
         }
         self.is_plain = true;
         self.tell(connection, Direction::In);
-        connection.leave_writing();
         self.sleepers()
+    }
+
+    /// From now on, all bytes that come, come by the kernel, and all bytes go there.
+    pub(crate) fn be_plain(&mut self, connection: &Connection) -> Vec<Sleeper> {
+        connection.leave_writing();
+        self.read_by_kernel(connection)
     }
 
     /// All sleepers.

@@ -7,8 +7,20 @@
 mod common;
 #[path = "calls/end.rs"]
 mod end;
+#[path = "calls/messages.rs"]
+mod messages;
+#[path = "calls/names.rs"]
+mod names;
+#[path = "calls/programs.rs"]
+mod programs;
 #[path = "calls/rows.rs"]
 mod rows;
+#[path = "calls/signals.rs"]
+mod signals;
+#[path = "calls/starts.rs"]
+mod starts;
+
+use std::process::Command;
 
 use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
 use end::{End, FOLDER, WARM};
@@ -29,8 +41,11 @@ static BEFORE_MAIN: extern "C" fn() = {
         let role = std::env::var(ROLE);
         if let Ok(role @ ("server" | "client")) = role.as_deref() {
             let name = std::env::var(ROW).expect("the row is named");
-            let (_, row) = ROWS.iter().find(|(n, _)| *n == name).expect("the row exists");
-            let mut end = End::open(role == "server");
+            let (_, subject, row) = ROWS.iter().find(|(n, ..)| *n == name).expect("the row exists");
+            let mut end = End::new(role == "server");
+            if *subject != "starts" {
+                end.connect();
+            }
             row(&mut end);
             end.finish();
         }
@@ -40,6 +55,16 @@ static BEFORE_MAIN: extern "C" fn() = {
 
 /// Runs a row, and returns what both ends saw and the library's report.
 fn run(row: &str, net: Net, warm: bool) -> (String, String) {
+    run_with(row, net, warm, |_, _| {})
+}
+
+/// As [`run`], after something was done to the command of each role.
+fn run_with(
+    row: &str,
+    net: Net,
+    warm: bool,
+    prepare: impl Fn(&str, &mut Command),
+) -> (String, String) {
     let folder = Folder::new();
     let mut crew = Crew::new();
     for role in ["server", "client"] {
@@ -48,6 +73,7 @@ fn run(row: &str, net: Net, warm: bool) -> (String, String) {
         if warm {
             command.env(WARM, "1");
         }
+        prepare(role, &mut command);
         crew.start(&mut command);
     }
     let ending = crew.wait(DEADLINE);
@@ -66,21 +92,49 @@ fn compare(row: &str) {
 }
 
 macro_rules! rows {
-    ($($row:ident)*) => {
-        const ROWS: &[(&str, fn(&mut End))] = &[$((stringify!($row), rows::$row)),*];
-        $(
+    ($($subject:ident: $($(#[$mark:meta])? $row:ident)*;)*) => {
+        /// Names, subjects and functions.
+        const ROWS: &[(&str, &str, fn(&mut End))] =
+            &[$($((stringify!($row), stringify!($subject), $subject::$row)),*),*];
+        $($(
             #[test]
+            $(#[$mark])?
             fn $row() {
                 compare(stringify!($row));
             }
-        )*
+        )*)*
     };
 }
 
 rows! {
-    read_and_write peek waitall dontwait receive_timeout available options half_close
-    close_with_unread_bytes linger_zero broken_pipe kill_of_a_process epoll_kinds nested_epoll
-    dup2_onto_it hundred_children close_range_of_all a_shell_answers
+    messages:
+        several_messages vectors_with_flags system_calls_by_number urgent_byte shutdown_of_writing
+        shutdown_of_reading shutdown_of_both shutdown_while_a_thread_reads
+        wrong_addresses
+        #[ignore = "the thread's read is over, and the bytes are lost"]
+        close_while_a_thread_reads;
+    names:
+        two_epolls epoll_with_two_names epoll_with_two_names_at_first dup2_onto_all;
+    programs:
+        program_by_execl program_by_execl_of_many program_by_execle program_by_execlp
+        program_by_execv program_by_execvp program_by_execvpe program_by_execve program_by_fexecve
+        program_by_execveat program_by_syscall program_by_vfork program_by_posix_spawn
+        program_by_posix_spawnp program_by_system program_by_popen daemon passed_on;
+    starts:
+        closes_all_at_start forbidden_calls forbidden_calls_of_the_server
+        forbidden_calls_of_the_client connects_as_nobody buffers_of_the_listener
+        buffers_of_the_connection;
+    rows:
+        read_and_write peek waitall dontwait receive_timeout available options half_close
+        close_with_unread_bytes linger_zero broken_pipe kill_of_a_process epoll_kinds nested_epoll
+        dup2_onto_it hundred_children close_range_of_all a_shell_answers;
+    signals:
+        interrupted_reads restarted_reads interrupted_writes restarted_write send_timeout
+        masks_of_waits signal_of_bytes
+        #[ignore = "after a signal, the library goes on with a call that has a timeout"]
+        timeouts_and_signals
+        #[ignore = "the library tells of the signal, and not of the bytes"]
+        masks_and_bytes;
 }
 
 /// Without this, all rows could pass over plain TCP.
@@ -94,4 +148,41 @@ fn warm_rows_go_by_rings() {
     for line in report.lines() {
         assert!(line.contains(" rings=1 "), "{line}");
     }
+}
+
+// spec: SOCK-3
+#[test]
+fn a_process_that_is_off_leaves_all_bytes_to_the_kernel() {
+    for off in ["server", "client"] {
+        let (seen, report) = run_with("read_and_write", Net::Library, true, |role, command| {
+            if role == off {
+                command.env("AYRE_SOCKETS", "off");
+            }
+        });
+        assert_eq!(seen, run("read_and_write", Net::Plain, true).0);
+        assert_eq!(report, "", "the {off} is off");
+    }
+}
+
+// spec: SOCK-8
+#[test]
+fn processes_of_different_users_have_no_rings() {
+    // Only root can change its user.
+    if call!(geteuid()) != Ok(0) {
+        return;
+    }
+    let (seen, report) = run("connects_as_nobody", Net::Library, true);
+    assert_eq!(seen, run("connects_as_nobody", Net::Plain, true).0);
+    assert!(!report.contains(" rings=1 "), "{report}");
+}
+
+// spec: SOCK-18
+#[test]
+fn bytes_for_two_epolls_come_by_the_kernel() {
+    if library().is_none() {
+        return;
+    }
+    let (_, report) = run("two_epolls", Net::Library, false);
+    assert_eq!(report.lines().count(), 2, "{report}");
+    assert!(report.lines().all(|line| line.contains(" ring_bytes_in=0 ")), "{report}");
 }

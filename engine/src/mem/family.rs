@@ -36,7 +36,7 @@ static IS_APART: AtomicBool = AtomicBool::new(false);
 
 /// In a forked child: the thread has another number now. False where it is in a namespace of
 /// numbers of its own, so that it cannot tell which others of its family are alive.
-pub fn in_child() -> bool {
+pub(crate) fn in_child() -> bool {
     SELF.with(|number| number.set(0));
     let is_apart = getpid().is_init();
     // Relaxed: the child has one thread.

@@ -29,9 +29,26 @@ const ORIGIN: usize = 8;
 const SEGMENT: usize = 16;
 const MARK: usize = 24;
 
-/// The number of this process, as its family sees it.
+/// The number of this process, once it was asked for.
+static THIS_PROCESS: AtomicU32 = AtomicU32::new(0);
+
 fn this_process() -> u32 {
-    std::process::id()
+    // Relaxed: it changes while the process has one thread.
+    match THIS_PROCESS.load(Ordering::Relaxed) {
+        0 => {
+            let number = std::process::id();
+            // Relaxed: as above.
+            THIS_PROCESS.store(number, Ordering::Relaxed);
+            number
+        }
+        number => number,
+    }
+}
+
+/// In a forked child: the process has another number now.
+pub(crate) fn in_child() {
+    // Relaxed: as above.
+    THIS_PROCESS.store(0, Ordering::Relaxed);
 }
 
 /// The memory of a process and its forked children.
@@ -137,10 +154,15 @@ impl Seat {
         }
     }
 
-    /// How many processes of the family have the connection, of which some may have died.
+    fn holders(&self) -> impl Iterator<Item = u32> {
+        (0..MOST_HOLDERS).map(|i| self.0.get_half(HOLDERS + 4 * i)).filter(|holder| *holder != 0)
+    }
+
+    /// Whether other processes of the family have the connection, of which some may have died.
     #[inline]
-    pub(crate) fn holders(&self) -> usize {
-        (0..MOST_HOLDERS).filter(|i| self.0.get_half(HOLDERS + 4 * i) != 0).count()
+    pub(crate) fn is_shared(&self) -> bool {
+        let this = this_process();
+        self.holders().any(|holder| holder != this)
     }
 
     /// Forgets the holders that have died. Returns how many are left.
@@ -152,21 +174,21 @@ impl Seat {
                 self.replace_holder(holder, 0);
             }
         }
-        self.holders()
+        self.holders().count()
     }
 
-    /// This process is about to lose the connection to another program that takes its place. The
-    /// last one that has it stays.
+    /// This process is about to lose the connection to another program that takes its place, if
+    /// there is one. The last one that has it stays.
     pub(crate) fn step_aside(&self) {
         if self.remove_dead() > 1 {
             self.replace_holder(this_process(), 0);
         }
     }
 
-    /// Undoes [`Self::step_aside`].
+    /// Undoes [`Self::step_aside`], as there was no program.
     pub(crate) fn come_back(&self) {
-        let is_here = |i| self.0.get_half(HOLDERS + 4 * i) == this_process();
-        if !(0..MOST_HOLDERS).any(is_here) && !self.replace_holder(0, this_process()) {
+        let this = this_process();
+        if !self.holders().any(|holder| holder == this) && !self.replace_holder(0, this) {
             self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Release);
         }
     }

@@ -143,13 +143,16 @@ impl Connection {
     /// whether they live.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        self.seat.holders() > 1 && self.is_held_by_others()
+        self.seat.is_shared() && self.is_held_by_others()
     }
 
     #[cold]
     fn is_held_by_others(&self) -> bool {
         let looks = self.looks_for_dead.fetch_add(1, Ordering::Relaxed);
         let is_due = looks.is_power_of_two() || looks.is_multiple_of(64);
+        if !self.is_closed.load(Ordering::Relaxed) {
+            self.seat.come_back();
+        }
         !is_due || self.seat.remove_dead() > 1
     }
 
@@ -196,6 +199,17 @@ impl Connection {
             self.is_told[WRITING].store(true, Ordering::Relaxed);
         }
         Some(shared)
+    }
+
+    /// How far the peer has come with what this side writes. Other programs that have the socket
+    /// write without counting, once this side has left it to the kernel.
+    #[inline]
+    fn taken_by_peer(&self, shared: &Shared, end: &Outgoing) -> Taken {
+        let mut taken = shared.slot.taken();
+        if self.seat.refuses() {
+            taken.head = taken.head.min(end.written.tail);
+        }
+        taken
     }
 
     fn break_off(&self, socket: BorrowedFd<'_>) -> Errno {
@@ -407,12 +421,8 @@ impl Connection {
     /// reader, which sees that, has not gone back to the kernel at the same moment.
     #[inline]
     fn begin(&self, shared: &Shared, end: &mut Outgoing, by_ring: bool) -> Result<To, Malformed> {
-        if self.seat.refuses() && end.is_settled() {
-            // Others may have written to the socket what was not counted here.
-            return Ok(To::Kernel);
-        }
         let before = *end;
-        let way = end.way(shared.slot.taken(), by_ring);
+        let way = end.way(self.taken_by_peer(shared, end), by_ring);
         self.seat.set_outgoing(end, &before);
         shared.slot.tell(&end.written, &before.written);
         let begins_ring = by_ring && end.written.segment != before.written.segment;
@@ -518,11 +528,7 @@ impl Connection {
         end: &mut Outgoing,
     ) -> Result<(), Errno> {
         let before = *end;
-        let taken = shared.slot.taken();
-        // Others may have written to the socket what was not counted here: all was taken.
-        let is_behind = self.seat.refuses() && end.is_settled() && taken.head > end.written.tail;
-        let taken = if is_behind { end.all_taken() } else { taken };
-        match end.take_back(taken) {
+        match end.take_back(self.taken_by_peer(shared, end)) {
             Err(Malformed) | Ok(TakenBack::Broken) => Err(self.break_off(socket)),
             Ok(TakenBack::Span(span)) => {
                 self.seat.set_outgoing(end, &before);
@@ -643,11 +649,6 @@ impl Connection {
     /// others have it, too, the kernel tells the peer.
     pub fn before_exec(&self) {
         self.seat.step_aside();
-    }
-
-    /// There was no such program.
-    pub fn not_executed(&self) {
-        self.seat.come_back();
     }
 
     /// This process closes the connection. Returns whether bytes that nobody has read are in the

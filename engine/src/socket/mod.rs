@@ -17,6 +17,12 @@ mod pair;
 pub use self::connection::{Connection, Ready, lock_family, unlock_family};
 pub use self::meeting::{Addresses, Door, Found};
 pub use self::pair::{Bell, Pair};
-pub use crate::mem::family::in_child;
 pub use crate::mem::socket::Side;
 pub use ayre_proto::socket::RING;
+
+/// In a forked child. False where it cannot tell which other processes of its family are alive, as
+/// it is in a namespace of its own.
+pub fn in_child() -> bool {
+    crate::mem::seat::in_child();
+    crate::mem::family::in_child()
+}

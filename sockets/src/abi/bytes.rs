@@ -1,15 +1,14 @@
 //! Reading and writing.
 use crate::stream::Stream;
-use crate::sys::memory::{self, borrowed, returned, set_errno};
+use crate::sys::memory::{self, PIECES, returned};
 use crate::sys::real;
 use crate::table;
-use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
-use rustix::io::{Errno, IoSliceMut};
+use libc::{
+    c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
+};
+use rustix::io::IoSliceMut;
 use rustix::net::{RecvFlags, SendFlags};
 use std::sync::Arc;
-
-/// Most pieces of a vector.
-const PIECES: usize = 1024;
 
 /// The stream of a descriptor, unless the flags ask for what only the kernel does.
 fn seen(fd: c_int, flags: c_int) -> Option<Arc<Stream>> {
@@ -21,7 +20,7 @@ fn seen(fd: c_int, flags: c_int) -> Option<Arc<Stream>> {
 }
 
 /// Reads, until all is there where the program says so.
-fn receive(stream: &Stream, fd: c_int, into: &mut [IoSliceMut<'_>], flags: c_int) -> ssize_t {
+fn receive((stream, fd): (&Stream, c_int), into: &mut [IoSliceMut<'_>], flags: c_int) -> ssize_t {
     let waits_for_all = flags & libc::MSG_WAITALL != 0;
     let known = RecvFlags::from_bits_retain(flags as c_uint & !(libc::MSG_WAITALL as c_uint));
     let first = stream.read(fd, into, known);
@@ -60,6 +59,41 @@ fn receive_rest(
     done
 }
 
+/// Reads into one piece of memory.
+///
+/// # Safety
+/// As read.
+#[inline]
+unsafe fn receive_piece(
+    (stream, fd): (&Stream, c_int),
+    into: *mut c_void,
+    len: usize,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's.
+    match unsafe { memory::into(into, len) } {
+        Ok(piece) => receive((stream, fd), &mut [piece], flags),
+        Err(errno) => returned(Err(errno)),
+    }
+}
+
+/// Reads into the pieces of a vector.
+///
+/// # Safety
+/// As readv.
+unsafe fn receive_pieces(
+    of: (&Stream, c_int),
+    pieces: *const iovec,
+    count: usize,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's.
+    match unsafe { memory::pieces_into(pieces, count) } {
+        Ok(mut into) => receive(of, &mut into, flags),
+        Err(errno) => returned(Err(errno)),
+    }
+}
+
 /// read, as the C library has it.
 ///
 /// # Safety
@@ -70,7 +104,7 @@ pub(crate) unsafe extern "C" fn read(fd: c_int, into: *mut c_void, len: size_t) 
         // SAFETY: the C library's contract, here and below.
         None => unsafe { real::read(fd, into, len) },
         // SAFETY: as above.
-        Some(stream) => receive(&stream, fd, &mut [unsafe { memory::into(into, len) }], 0),
+        Some(stream) => unsafe { receive_piece((&stream, fd), into, len, 0) },
     }
 }
 
@@ -144,7 +178,7 @@ pub(crate) unsafe extern "C" fn recvfrom(
         unsafe { *from_len = 0 };
     }
     // SAFETY: as above.
-    receive(&stream, fd, &mut [unsafe { memory::into(into, len) }], flags)
+    unsafe { receive_piece((&stream, fd), into, len, flags) }
 }
 
 /// readv, as the C library has it.
@@ -156,8 +190,7 @@ pub(crate) unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_
     match table::stream(fd) {
         Some(stream) if (0..=PIECES as c_int).contains(&count) => {
             // SAFETY: the C library's contract.
-            let mut into = unsafe { memory::pieces_into(pieces, count as usize) };
-            receive(&stream, fd, &mut into, 0)
+            unsafe { receive_pieces((&stream, fd), pieces, count as usize, 0) }
         }
         // SAFETY: as above.
         _ => unsafe { real::readv(fd, pieces, count) },
@@ -170,15 +203,15 @@ pub(crate) unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    let Some(stream) = seen(fd, flags).filter(|_| !message.is_null()) else {
+    let Some(stream) = seen(fd, flags).filter(|_| memory::may_be(message)) else {
         // SAFETY: the C library's contract.
         return unsafe { real::recvmsg(fd, message, flags) };
     };
     // SAFETY: as above.
     let message = unsafe { &mut *message };
+    let (pieces, count) = (message.msg_iov, message.msg_iovlen);
     // SAFETY: as above.
-    let mut into = unsafe { memory::pieces_into(message.msg_iov, message.msg_iovlen) };
-    let received = receive(&stream, fd, &mut into, flags);
+    let received = unsafe { receive_pieces((&stream, fd), pieces, count, flags) };
     if received >= 0 {
         (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
     }
@@ -197,7 +230,7 @@ pub(crate) unsafe extern "C" fn recvmmsg(
     flags: c_int,
     timeout: *mut libc::timespec,
 ) -> c_int {
-    if seen(fd, flags).is_none() {
+    if seen(fd, flags).is_none() || !memory::may_be(messages) {
         // SAFETY: the C library's contract.
         return unsafe { real::recvmmsg(fd, messages, count, flags, timeout) };
     }
@@ -206,14 +239,10 @@ pub(crate) unsafe extern "C" fn recvmmsg(
         // SAFETY: as above.
         let message = unsafe { &mut *messages.add(i) };
         // SAFETY: as above.
-        let received = unsafe { recvmsg(fd, &raw mut message.msg_hdr, known) };
-        match received {
+        match unsafe { recvmsg(fd, &raw mut message.msg_hdr, known) } {
             -1 if i == 0 => return -1,
-            ..=0 if i > 0 => return i as c_int,
+            -1 => return i as c_int,
             len => message.msg_len = len as c_uint,
-        }
-        if received == 0 {
-            return 1;
         }
         if flags & libc::MSG_WAITFORONE != 0 {
             known |= libc::MSG_DONTWAIT;
@@ -234,7 +263,7 @@ pub(crate) unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_
         Some(stream) => {
             // SAFETY: as above.
             let piece = unsafe { memory::from(from, len) };
-            returned(stream.write(fd, &[piece], SendFlags::empty()))
+            returned(piece.and_then(|piece| stream.write(fd, &[piece], SendFlags::empty())))
         }
     }
 }
@@ -262,10 +291,10 @@ pub(crate) unsafe extern "C" fn send(
     if flags & libc::MSG_OOB != 0 {
         send_urgent(&stream);
     }
+    let flags = SendFlags::from_bits_retain(flags as c_uint);
     // SAFETY: as above.
     let piece = unsafe { memory::from(from, len) };
-    let flags = SendFlags::from_bits_retain(flags as c_uint);
-    returned(stream.write(fd, &[piece], flags))
+    returned(piece.and_then(|piece| stream.write(fd, &[piece], flags)))
 }
 
 /// sendto, as the C library has it.
@@ -300,7 +329,7 @@ pub(crate) unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c
         Some(stream) if (0..=PIECES as c_int).contains(&count) => {
             // SAFETY: the C library's contract.
             let from = unsafe { memory::pieces_from(pieces, count as usize) };
-            returned(stream.write(fd, &from, SendFlags::empty()))
+            returned(from.and_then(|from| stream.write(fd, &from, SendFlags::empty())))
         }
         // SAFETY: as above.
         _ => unsafe { real::writev(fd, pieces, count) },
@@ -317,9 +346,9 @@ pub(crate) unsafe extern "C" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    let stream = table::stream(fd).filter(|_| !message.is_null());
+    let stream = table::stream(fd).filter(|_| memory::may_be(message));
     let Some(stream) = stream else {
-        if !message.is_null() {
+        if memory::may_be(message) {
             // SAFETY: the C library's contract.
             super::names::before_passing(unsafe { &*message });
         }
@@ -334,7 +363,7 @@ pub(crate) unsafe extern "C" fn sendmsg(
     // SAFETY: as above.
     let from = unsafe { memory::pieces_from(message.msg_iov, message.msg_iovlen) };
     let flags = SendFlags::from_bits_retain(flags as c_uint);
-    returned(stream.write(fd, &from, flags))
+    returned(from.and_then(|from| stream.write(fd, &from, flags)))
 }
 
 /// sendmmsg, as the C library has it.
@@ -348,7 +377,7 @@ pub(crate) unsafe extern "C" fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    if !table::is_stream(fd) {
+    if !table::is_stream(fd) || !memory::may_be(messages) {
         // SAFETY: the C library's contract.
         return unsafe { real::sendmmsg(fd, messages, count, flags) };
     }
@@ -365,189 +394,93 @@ pub(crate) unsafe extern "C" fn sendmmsg(
     count as c_int
 }
 
-/// Bytes that are copied between a stream and another descriptor at a time.
-const COPIED: usize = 1 << 16;
+/// The flags of preadv2(2) and pwritev2(2) that ask nothing of a socket.
+const WITHOUT_EFFECT: c_int = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC;
 
-/// sendfile, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sendfile(
-    out: c_int,
-    from: c_int,
-    offset: *mut libc::off_t,
-    len: size_t,
-) -> ssize_t {
-    let Some(stream) = table::stream(out) else {
-        // SAFETY: the C library's contract.
-        return unsafe { real::sendfile(out, from, offset, len) };
-    };
-    let file = borrowed(from);
-    let mut at = match offset.is_null() {
-        true => None,
-        // SAFETY: as above.
-        false => Some(unsafe { *offset }),
-    };
-    let mut buffer = vec![0; len.min(COPIED)];
-    let mut done = 0;
-    while done < len {
-        let most = (len - done).min(COPIED);
-        let start = match at {
-            Some(at) => at as u64,
-            None => match rustix::fs::tell(file) {
-                Ok(at) => at,
-                Err(errno) => return returned(Err(errno)),
-            },
-        };
-        let written = match rustix::io::pread(file, &mut buffer[..most], start) {
-            Ok(0) => break,
-            Ok(len) => {
-                let piece = [rustix::io::IoSlice::new(&buffer[..len])];
-                stream.write(out, &piece, SendFlags::empty())
-            }
-            Err(errno) => Err(errno),
-        };
-        let (len, is_short) = match written {
-            Ok(len) => (len, len < most),
-            Err(errno) if done == 0 => return returned(Err(errno)),
-            Err(_) => break,
-        };
-        done += len;
-        match &mut at {
-            Some(at) => *at += len as libc::off_t,
-            None => {
-                let _ = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(start + len as u64));
-            }
-        }
-        if is_short {
-            break;
-        }
-    }
-    if let Some(at) = at {
-        // SAFETY: as above.
-        unsafe { *offset = at };
-    }
-    done as ssize_t
+/// The stream on which preadv2(2) or pwritev2(2) is a readv or writev, and whether it waits. An
+/// offset or other flags are errors, which the kernel tells.
+fn vector_stream(
+    (fd, count): (c_int, c_int),
+    offset: off_t,
+    flags: c_int,
+) -> Option<(Arc<Stream>, bool)> {
+    let is_known = flags & !(WITHOUT_EFFECT | libc::RWF_NOWAIT) == 0;
+    let is_vector = offset == -1 && (0..=PIECES as c_int).contains(&count);
+    let waits = flags & libc::RWF_NOWAIT == 0;
+    table::stream(fd).filter(|_| is_known && is_vector).map(|stream| (stream, waits))
 }
 
-/// sendfile64, as the C library has it.
+/// preadv2, as the C library has it.
 ///
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sendfile64(
-    out: c_int,
-    from: c_int,
-    offset: *mut libc::off_t,
-    len: size_t,
+pub(crate) unsafe extern "C" fn preadv2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    let Some((stream, waits)) = vector_stream((fd, count), offset, flags) else {
+        // SAFETY: the C library's contract.
+        return unsafe { real::preadv2(fd, pieces, count, offset, flags) };
+    };
+    let flags = if waits { 0 } else { libc::MSG_DONTWAIT };
+    // SAFETY: as above.
+    unsafe { receive_pieces((&stream, fd), pieces, count as usize, flags) }
+}
+
+/// preadv64v2, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
 ) -> ssize_t {
     // SAFETY: the two are the same function on this system.
-    unsafe { sendfile(out, from, offset, len) }
+    unsafe { preadv2(fd, pieces, count, offset, flags) }
 }
 
-/// splice, as the C library has it.
+/// pwritev2, as the C library has it.
 ///
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn splice(
-    from: c_int,
-    from_at: *mut libc::loff_t,
-    to: c_int,
-    to_at: *mut libc::loff_t,
-    len: size_t,
-    flags: c_uint,
+pub(crate) unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
 ) -> ssize_t {
-    let (source, target) = (table::stream(from), table::stream(to));
-    if source.is_none() && target.is_none() {
+    let Some((stream, waits)) = vector_stream((fd, count), offset, flags) else {
         // SAFETY: the C library's contract.
-        return unsafe { real::splice(from, from_at, to, to_at, len, flags) };
-    }
-    let never_waits = flags & libc::SPLICE_F_NONBLOCK != 0;
-    match (source, target) {
-        (Some(source), None) => splice_out((&source, from), to, len, never_waits),
-        (None, Some(target)) => splice_in(from, (&target, to), len, never_waits),
-        _ => {
-            // One end of a splice is a pipe.
-            set_errno(Errno::INVAL);
-            -1
-        }
-    }
+        return unsafe { real::pwritev2(fd, pieces, count, offset, flags) };
+    };
+    let flags = if waits { SendFlags::empty() } else { SendFlags::DONTWAIT };
+    // SAFETY: as above.
+    let from = unsafe { memory::pieces_from(pieces, count as usize) };
+    returned(from.and_then(|from| stream.write(fd, &from, flags)))
 }
 
-/// Moves bytes of a stream into a pipe: as many as it surely takes.
-fn splice_out(
-    (stream, fd): (&Stream, c_int),
-    pipe: c_int,
-    len: usize,
-    never_waits: bool,
+/// pwritev64v2, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
 ) -> ssize_t {
-    let room = match rustix::pipe::fcntl_getpipe_size(borrowed(pipe)) {
-        Ok(size) => size - rustix::io::ioctl_fionread(borrowed(pipe)).unwrap_or(0) as usize,
-        Err(errno) => return returned(Err(errno)),
-    };
-    // A page of the pipe may be used in part.
-    let most = len.min(COPIED).min(room / 2);
-    if most == 0 {
-        return returned(Err(Errno::AGAIN));
-    }
-    let mut buffer = vec![0; most];
-    let flags = if never_waits { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-    let into = &mut [IoSliceMut::new(&mut buffer)];
-    let received = match stream.read(fd, into, flags) {
-        Ok(len) => len,
-        Err(errno) => return returned(Err(errno)),
-    };
-    let mut done = 0;
-    while done < received {
-        match rustix::io::write(borrowed(pipe), &buffer[done..received]) {
-            Ok(len) => done += len,
-            Err(Errno::AGAIN | Errno::INTR) => {
-                let mut fds = [libc::pollfd { fd: pipe, events: libc::POLLOUT, revents: 0 }];
-                let _ = crate::sys::wait::poll(&mut fds, None, None);
-            }
-            Err(errno) => return returned(Err(errno)),
-        }
-    }
-    done as ssize_t
-}
-
-/// Moves bytes of a pipe into a stream: as many as it takes at once.
-fn splice_in(
-    pipe: c_int,
-    (stream, fd): (&Stream, c_int),
-    len: usize,
-    never_waits: bool,
-) -> ssize_t {
-    let mut buffer = vec![0; len.min(COPIED)];
-    if never_waits && rustix::io::ioctl_fionread(borrowed(pipe)) == Ok(0) {
-        let mut fds = [libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 }];
-        let ready = crate::sys::wait::poll(&mut fds, Some(std::time::Duration::ZERO), None);
-        if ready == Ok(0) {
-            return returned(Err(Errno::AGAIN));
-        }
-    }
-    if never_waits && stream.ready(crate::stream::Direction::Out) == (false, false) {
-        return returned(Err(Errno::AGAIN));
-    }
-    let taken = match rustix::io::read(borrowed(pipe), &mut buffer) {
-        Ok(taken) => taken,
-        Err(errno) => return returned(Err(errno)),
-    };
-    let mut done = 0;
-    while done < taken {
-        let piece = [rustix::io::IoSlice::new(&buffer[done..taken])];
-        match stream.write(fd, &piece, SendFlags::empty()) {
-            Ok(len) => done += len,
-            // Bytes that were taken from the pipe are written.
-            Err(Errno::AGAIN | Errno::INTR) => {
-                let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
-                let _ = crate::poll::poll(&mut fds, crate::waiter::Until::Never, None);
-            }
-            Err(errno) if done == 0 => return returned(Err(errno)),
-            Err(_) => break,
-        }
-    }
-    done as ssize_t
+    // SAFETY: the two are the same function on this system.
+    unsafe { pwritev2(fd, pieces, count, offset, flags) }
 }

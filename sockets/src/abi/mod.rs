@@ -4,7 +4,9 @@
 //! Their contracts are those of the C library: pointers that C passes are valid as its standard
 //! says.
 mod bytes;
+mod copies;
 mod names;
+mod numbered;
 mod options;
 mod processes;
 mod set_up;

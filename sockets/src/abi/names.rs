@@ -4,7 +4,7 @@ use crate::sys::memory::{borrowed, set_errno};
 use crate::sys::real;
 use crate::table;
 use ayre::guest::hidden;
-use libc::{c_char, c_int, c_long, c_uint};
+use libc::{c_char, c_int, c_uint};
 use rustix::io::Errno;
 
 /// close, as the C library has it.
@@ -208,25 +208,4 @@ pub(super) fn before_passing(message: &libc::msghdr) {
         // SAFETY: as above.
         part = unsafe { libc::CMSG_NXTHDR(message, part) };
     }
-}
-
-/// syscall, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    if number == libc::SYS_io_uring_setup {
-        names::be_plain();
-    }
-    // SAFETY: the C library's contract.
-    unsafe { real::syscall(number, a, b, c, d, e, f) }
 }

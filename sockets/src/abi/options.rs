@@ -1,4 +1,5 @@
 //! Options and controls of sockets.
+use crate::sys::memory::{self, keeping_errno};
 use crate::sys::real;
 use crate::table;
 use libc::{c_int, c_ulong, c_void, socklen_t};
@@ -14,6 +15,15 @@ const PLAIN: &[(c_int, c_int)] = &[
     (libc::IPPROTO_TCP, libc::TCP_ULP),
     (libc::IPPROTO_TCP, libc::TCP_REPAIR),
     (libc::IPPROTO_TCP, libc::TCP_INQ),
+];
+
+/// Options of a socket's buffers.
+const BUFFERS: &[c_int] = &[
+    libc::SO_SNDBUF,
+    libc::SO_SNDBUFFORCE,
+    libc::SO_RCVBUF,
+    libc::SO_RCVBUFFORCE,
+    memory::SO_BUF_LOCK,
 ];
 
 /// setsockopt, as the C library has it.
@@ -34,8 +44,18 @@ pub(crate) unsafe extern "C" fn setsockopt(
         stream.be_plain();
     }
     // SAFETY: the C library's contract.
-    unsafe { real::setsockopt(fd, level, name, value, len) }
+    let done = unsafe { real::setsockopt(fd, level, name, value, len) };
+    if level == libc::SOL_SOCKET
+        && BUFFERS.contains(&name)
+        && let Some(stream) = table::stream(fd)
+    {
+        keeping_errno(|| stream.keep_to_buffers(fd));
+    }
+    done
 }
+
+/// Asks whether the next byte is behind the urgent one. libc has no name for it.
+const SIOCATMARK: c_ulong = 0x8905;
 
 /// ioctl, as the C library has it.
 ///
@@ -52,6 +72,11 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
             let (in_ring, may_be_kernel) = stream.connection().unread();
             // SAFETY: as above: the kernel has written there.
             unsafe { *answer = in_ring as c_int + if may_be_kernel { *answer } else { 0 } };
+        }
+        // Bytes in the ring precede those with the kernel.
+        SIOCATMARK if stream.connection().is_readable() => {
+            // SAFETY: as above.
+            unsafe { *answer = 0 };
         }
         libc::FIOASYNC => stream.be_plain(),
         _ => {}

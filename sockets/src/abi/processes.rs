@@ -1,8 +1,13 @@
 //! Forks, and other programs.
 use crate::names;
-use crate::sys::{memory, real};
+use crate::sys::memory::{self, returned};
+use crate::sys::real;
 use crate::table;
-use libc::{c_char, c_int, c_void, pid_t};
+use libc::{c_int, c_void, pid_t};
+use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::process::{chdir, setsid};
 
 /// fork, as the C library has it.
 ///
@@ -28,109 +33,46 @@ pub(crate) unsafe extern "C" fn vfork() -> pid_t {
     unsafe { fork() }
 }
 
-/// execve, as the C library has it.
+real::before! {
+    names::before_exec: execl execle execlp execv execve execveat execvp execvpe fexecve
+}
+
+// The C library's own child executes the program of these.
+real::before! { names::leave_inherited: popen posix_spawn posix_spawnp system }
+
+/// The C library's own ends the parent without a word to this library.
 ///
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execve(
-    path: *const c_char,
-    arguments: *const *const c_char,
-    environment: *const *const c_char,
-) -> c_int {
-    names::before_exec();
+pub(crate) unsafe extern "C" fn daemon(keeps_folder: c_int, keeps_output: c_int) -> c_int {
     // SAFETY: the C library's contract.
-    let failed = unsafe { real::execve(path, arguments, environment) };
-    memory::keeping_errno(names::not_executed);
-    failed
+    match unsafe { fork() } {
+        -1 => -1,
+        0 => returned(detach(keeps_folder != 0, keeps_output != 0).map(|()| 0)) as c_int,
+        // SAFETY: as above.
+        _ => unsafe { _exit(0) },
+    }
 }
 
-#[allow(clippy::unnecessary_safety_comment, reason = "every unsafe block has one")]
-// SAFETY: the C library's variable, of this type.
-unsafe extern "C" {
-    static environ: *const *const c_char;
-}
-
-/// execv, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execv(
-    path: *const c_char,
-    arguments: *const *const c_char,
-) -> c_int {
-    // SAFETY: the C library's contract.
-    unsafe { execve(path, arguments, environ) }
-}
-
-/// execvp, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvp(
-    file: *const c_char,
-    arguments: *const *const c_char,
-) -> c_int {
-    names::before_exec();
-    // SAFETY: the C library's contract.
-    let failed = unsafe { real::execvp(file, arguments) };
-    memory::keeping_errno(names::not_executed);
-    failed
-}
-
-/// execvpe, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvpe(
-    file: *const c_char,
-    arguments: *const *const c_char,
-    environment: *const *const c_char,
-) -> c_int {
-    names::before_exec();
-    // SAFETY: the C library's contract.
-    let failed = unsafe { real::execvpe(file, arguments, environment) };
-    memory::keeping_errno(names::not_executed);
-    failed
-}
-
-/// posix_spawn, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn posix_spawn(
-    child: *mut pid_t,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: *const *const c_char,
-    environment: *const *const c_char,
-) -> c_int {
-    names::leave_inherited();
-    // SAFETY: the C library's contract.
-    unsafe { real::posix_spawn(child, path, actions, attributes, arguments, environment) }
-}
-
-/// posix_spawnp, as the C library has it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn posix_spawnp(
-    child: *mut pid_t,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: *const *const c_char,
-    environment: *const *const c_char,
-) -> c_int {
-    names::leave_inherited();
-    // SAFETY: the C library's contract.
-    unsafe { real::posix_spawnp(child, file, actions, attributes, arguments, environment) }
+fn detach(keeps_folder: bool, keeps_output: bool) -> Result<(), Errno> {
+    setsid()?;
+    if !keeps_folder {
+        chdir("/")?;
+    }
+    if keeps_output {
+        return Ok(());
+    }
+    let null = open("/dev/null", OFlags::RDWR, Mode::empty())?.into_raw_fd();
+    for fd in 0..=2 {
+        // SAFETY: the descriptors are the program's, which has asked for this.
+        unsafe { super::names::dup2(null, fd) };
+    }
+    if null > 2 {
+        // SAFETY: it was opened above.
+        drop(unsafe { OwnedFd::from_raw_fd(null) });
+    }
+    Ok(())
 }
 
 /// The child is given a duplicate of a stream, which this library does not see.

@@ -73,31 +73,26 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
         set.be_nested();
     }
     let stream = table::stream(fd);
-    let set = table::epoll(epfd);
-    if stream.is_none() && set.is_none() {
+    let Some(set) = table::epoll(epfd) else {
+        // An epoll of two names, or one that came from elsewhere, is the kernel's alone.
+        if let (libc::EPOLL_CTL_ADD, Some(stream)) = (op, stream) {
+            stream.be_plain();
+        }
         return real();
-    }
+    };
     // SAFETY: as above.
     let wanted = unsafe { event.as_ref() }.map(|event| (event.events, event.u64));
     let result = match (op, wanted) {
         (libc::EPOLL_CTL_ADD, Some(wanted)) => {
             let Some(stream) = stream else { return real() };
-            let is_new = set.is_none();
-            let set = set.unwrap_or_else(|| Arc::new(Set::new(epfd)));
-            let added = set.add(fd, &stream, wanted);
-            if added.is_ok() && is_new {
-                table::set(epfd, Some(Arc::new(Entry::Epoll(set))));
-            }
-            added
+            set.add(fd, &stream, wanted)
         }
-        (libc::EPOLL_CTL_MOD, Some(wanted)) => match set.and_then(|set| set.change(fd, wanted)) {
+        (libc::EPOLL_CTL_MOD, Some(wanted)) => match set.change(fd, wanted) {
             Some(changed) => changed,
             None => return real(),
         },
         (libc::EPOLL_CTL_DEL, _) => {
-            if let Some(set) = set {
-                set.remove(fd);
-            }
+            set.remove(fd);
             return real();
         }
         _ => return real(),

@@ -4,62 +4,106 @@ use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use std::sync::Arc;
 
+/// Most pieces of a vector.
+pub(crate) const PIECES: usize = 1024;
+
+/// Addresses below belong to no program.
+const FIRST: usize = 4096;
+
+/// `EFAULT` where memory is outside of what any program may have. Whether this one has it, only the
+/// kernel knows.
+#[inline]
+fn check(at: usize, len: usize) -> Result<(), Errno> {
+    let end = at.checked_add(len).filter(|end| *end <= isize::MAX as usize);
+    if end.is_some() && at >= FIRST { Ok(()) } else { Err(Errno::FAULT) }
+}
+
+/// Whether some program may have a value here.
+#[inline]
+pub(crate) fn may_be<T>(at: *const T) -> bool {
+    check(at.addr(), size_of::<T>()).is_ok()
+}
+
 /// One piece of memory to read into.
 ///
+/// # Errors
+/// `EFAULT` where no program may have this memory.
+///
 /// # Safety
-/// `into` must point to `len` bytes that nothing else uses during the call.
-pub(crate) unsafe fn into<'a>(into: *mut c_void, len: usize) -> IoSliceMut<'a> {
+/// Where a program may have this memory, this one has, and nothing else uses it during the call.
+#[inline]
+pub(crate) unsafe fn into<'a>(into: *mut c_void, len: usize) -> Result<IoSliceMut<'a>, Errno> {
     if len == 0 {
-        return IoSliceMut::new(&mut []);
+        return Ok(IoSliceMut::new(&mut []));
     }
+    check(into.addr(), len)?;
     // SAFETY: the caller's.
-    IoSliceMut::new(unsafe { std::slice::from_raw_parts_mut(into.cast(), len) })
+    Ok(IoSliceMut::new(unsafe { std::slice::from_raw_parts_mut(into.cast(), len) }))
 }
 
 /// One piece of memory to write from.
 ///
+/// # Errors
+/// As [`into`].
+///
 /// # Safety
-/// `from` must point to `len` bytes that nothing changes during the call.
-pub(crate) unsafe fn from<'a>(from: *const c_void, len: usize) -> IoSlice<'a> {
+/// As [`into`]; others may read it.
+#[inline]
+pub(crate) unsafe fn from<'a>(from: *const c_void, len: usize) -> Result<IoSlice<'a>, Errno> {
     if len == 0 {
-        return IoSlice::new(&[]);
+        return Ok(IoSlice::new(&[]));
     }
+    check(from.addr(), len)?;
     // SAFETY: the caller's.
-    IoSlice::new(unsafe { std::slice::from_raw_parts(from.cast(), len) })
+    Ok(IoSlice::new(unsafe { std::slice::from_raw_parts(from.cast(), len) }))
 }
 
 /// The pieces of a vector to read into.
 ///
+/// # Errors
+/// As [`into`]; `EMSGSIZE` where there are too many.
+///
 /// # Safety
-/// As [`into`], for each of the `count` pieces.
-pub(crate) unsafe fn pieces_into<'a>(pieces: *const iovec, count: usize) -> Vec<IoSliceMut<'a>> {
-    // SAFETY: the caller's.
-    (0..count)
-        .map(|i| unsafe { piece(pieces, i) })
-        .map(|(at, len)| unsafe { into(at, len) })
-        .collect()
+/// As [`into`], for the vector and each of its pieces.
+pub(crate) unsafe fn pieces_into<'a>(
+    pieces: *const iovec,
+    count: usize,
+) -> Result<Vec<IoSliceMut<'a>>, Errno> {
+    // SAFETY: the caller's, here and below.
+    let vector = unsafe { vector(pieces, count) }?;
+    // SAFETY: as above.
+    vector.iter().map(|piece| unsafe { into(piece.iov_base, piece.iov_len) }).collect()
 }
 
 /// The pieces of a vector to write from.
 ///
-/// # Safety
-/// As [`from`], for each of the `count` pieces.
-pub(crate) unsafe fn pieces_from<'a>(pieces: *const iovec, count: usize) -> Vec<IoSlice<'a>> {
-    // SAFETY: the caller's.
-    (0..count)
-        .map(|i| unsafe { piece(pieces, i) })
-        .map(|(at, len)| unsafe { from(at, len) })
-        .collect()
-}
-
-/// One piece of a vector.
+/// # Errors
+/// As [`pieces_into`].
 ///
 /// # Safety
-/// There must be more than `i` pieces.
-unsafe fn piece(pieces: *const iovec, i: usize) -> (*mut c_void, usize) {
+/// As [`from`], for the vector and each of its pieces.
+pub(crate) unsafe fn pieces_from<'a>(
+    pieces: *const iovec,
+    count: usize,
+) -> Result<Vec<IoSlice<'a>>, Errno> {
+    // SAFETY: the caller's, here and below.
+    let vector = unsafe { vector(pieces, count) }?;
+    // SAFETY: as above.
+    vector.iter().map(|piece| unsafe { from(piece.iov_base, piece.iov_len) }).collect()
+}
+
+/// # Safety
+/// As [`pieces_into`].
+unsafe fn vector<'a>(pieces: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
+    if count > PIECES {
+        return Err(Errno::MSGSIZE);
+    }
+    if count == 0 {
+        return Ok(&[]);
+    }
+    check(pieces.addr(), count * size_of::<iovec>())?;
     // SAFETY: the caller's.
-    let piece = unsafe { *pieces.add(i) };
-    (piece.iov_base, piece.iov_len)
+    Ok(unsafe { std::slice::from_raw_parts(pieces, count) })
 }
 
 /// A descriptor of the program for the time of a call.
@@ -115,6 +159,23 @@ pub(crate) fn option(fd: c_int, level: c_int, name: c_int, value: &mut [u8]) -> 
     // SAFETY: the value has room for this length.
     let done = unsafe { super::real::getsockopt(fd, level, name, at, &raw mut len) };
     (done == 0).then_some(len as usize)
+}
+
+/// An option of a socket: which of its buffers have a size that the program has set. libc has no
+/// name for it.
+pub(crate) const SO_BUF_LOCK: c_int = 72;
+
+/// The sizes of a socket's buffers for writing and for reading, if the program has set them. Linux
+/// before 5.14 does not tell.
+pub(crate) fn set_buffers(fd: c_int) -> [Option<u64>; 2] {
+    let number = |name| {
+        let mut value = [0; size_of::<c_int>()];
+        option(fd, libc::SOL_SOCKET, name, &mut value)?;
+        u64::try_from(c_int::from_ne_bytes(value)).ok()
+    };
+    let locks = number(SO_BUF_LOCK).unwrap_or(0);
+    let set = |lock, name| if locks & lock != 0 { number(name) } else { None };
+    [set(1, libc::SO_SNDBUF), set(2, libc::SO_RCVBUF)]
 }
 
 /// A reference that lasts until [`give_back`].

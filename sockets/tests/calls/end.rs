@@ -2,9 +2,11 @@
 
 use std::ffi::c_int;
 use std::fmt::Debug;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::common::call::{self, connect_to, error_name, exit_now, listener, tcp};
+use crate::common::call::{self, connect_to, error_name, exit_now, listen_at, poll, tcp};
 use crate::common::shared::Shared;
 
 /// The variable that names the folder of a row.
@@ -12,6 +14,9 @@ pub(crate) const FOLDER: &str = "AYRE_SOCKETS_TEST_FOLDER";
 
 /// The variable that says whether requests and answers go before the row.
 pub(crate) const WARM: &str = "AYRE_SOCKETS_TEST_WARM";
+
+/// Milliseconds after which a wait for bytes is in vain.
+pub(crate) const TIME: c_int = 5000;
 
 const PORT: usize = 1;
 const CLIENT_CAME: usize = 2;
@@ -26,30 +31,39 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Connects. Where the row is to find warm connections, requests and answers with reads that
-    /// block have gone both ways.
-    pub(crate) fn open(server: bool) -> Self {
+    /// An end without a connection.
+    pub(crate) fn new(server: bool) -> Self {
         let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the folder is named"));
         let shared = Shared::open(&folder.join("shared"));
-        let fd = if server {
-            let (listener, port) = listener(0).expect("a listener");
-            shared.set(PORT, u64::from(port));
+        Self { server, fd: -1, shared, folder, seen: String::new() }
+    }
+
+    /// Connects. Where the row is to find warm connections, requests and answers with reads that
+    /// block have gone both ways.
+    pub(crate) fn connect(&mut self) {
+        self.connect_with(|_| {});
+    }
+
+    /// Connects, after something was done with the socket that listens or connects.
+    pub(crate) fn connect_with(&mut self, prepare: impl FnOnce(c_int)) {
+        let fd = tcp(0).expect("a socket");
+        prepare(fd);
+        self.fd = if self.server {
+            let port = listen_at(fd, 0).expect("a listener");
+            self.shared.set(PORT, u64::from(port));
             let none = std::ptr::null_mut();
-            let fd = call!(accept(listener, none, std::ptr::null_mut())).expect("a connection");
-            call::close(listener).expect("the listener closes");
-            fd as c_int
+            let accepted = call!(accept(fd, none, std::ptr::null_mut())).expect("a connection");
+            call::close(fd).expect("the listener closes");
+            accepted as c_int
         } else {
-            let fd = tcp(0).expect("a socket");
-            assert!(shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
-            connect_to(fd, shared.get(PORT) as u16).expect("it connects");
+            assert!(self.shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
+            connect_to(fd, self.shared.get(PORT) as u16).expect("it connects");
             fd
         };
-        let mut this = Self { server, fd, shared, folder, seen: String::new() };
         if std::env::var_os(WARM).is_some() {
-            this.warm();
+            self.warm();
         }
-        this.meet();
-        this
+        self.meet();
     }
 
     fn warm(&mut self) {
@@ -65,6 +79,18 @@ impl End {
         }
     }
 
+    /// The client sends a request of some bytes; the server has them all.
+    pub(crate) fn bring(&mut self, length: usize) {
+        if self.server {
+            let told = poll(self.fd, libc::POLLIN, TIME);
+            self.say("poll", told);
+        } else {
+            let sent = call::write(self.fd, &vec![b'a'; length]);
+            self.told("write", sent);
+        }
+        self.meet();
+    }
+
     pub(crate) fn read_exactly(&mut self, bytes: &mut [u8]) {
         let mut read = 0;
         while read < bytes.len() {
@@ -73,6 +99,12 @@ impl End {
                 told => panic!("{read} bytes of {} came, then {told:?}", bytes.len()),
             }
         }
+    }
+
+    /// Lets other users write into the folder of the row.
+    pub(crate) fn open_folder(&self) {
+        let all = Permissions::from_mode(0o777);
+        std::fs::set_permissions(&self.folder, all).expect("the folder is the row's");
     }
 
     /// Writes down what a call told.

@@ -6,24 +6,10 @@ use crate::common::call::{
     self, close, exit_now, fork, ioctl_number, option, poll, recv, send, set_nonblocking,
     set_option, wait_for,
 };
-use crate::end::End;
-
-const TIME: c_int = 5000;
-
-/// The client sends a request of some bytes; the server has them all.
-fn bring(end: &mut End, length: usize) {
-    if !end.server {
-        let sent = call::write(end.fd, &vec![b'a'; length]);
-        end.told("write", sent);
-    } else {
-        let told = poll(end.fd, libc::POLLIN, TIME);
-        end.say("poll", told);
-    }
-    end.meet();
-}
+use crate::end::{End, TIME};
 
 pub(crate) fn read_and_write(end: &mut End) {
-    bring(end, 10);
+    end.bring(10);
     if end.server {
         let mut bytes = [0; 4];
         for _ in 0..3 {
@@ -34,7 +20,7 @@ pub(crate) fn read_and_write(end: &mut End) {
 }
 
 pub(crate) fn peek(end: &mut End) {
-    bring(end, 10);
+    end.bring(10);
     if end.server {
         let mut bytes = [0; 20];
         for flags in [libc::MSG_PEEK, libc::MSG_PEEK, 0] {
@@ -76,7 +62,7 @@ pub(crate) fn receive_timeout(end: &mut End) {
 }
 
 pub(crate) fn available(end: &mut End) {
-    bring(end, 1000);
+    end.bring(1000);
     let told = ioctl_number(end.fd, libc::FIONREAD);
     end.say("FIONREAD", told);
     // The acknowledgement of TCP is not to be seen at once.
@@ -144,8 +130,9 @@ pub(crate) fn half_close(end: &mut End) {
     end.meet();
 }
 
+// spec: SOCK-26
 pub(crate) fn close_with_unread_bytes(end: &mut End) {
-    bring(end, 10);
+    end.bring(10);
     if end.server {
         let told = close(end.fd);
         end.told("close", told);
@@ -200,6 +187,7 @@ pub(crate) fn broken_pipe(end: &mut End) {
     end.meet();
 }
 
+// spec: SOCK-24
 pub(crate) fn kill_of_a_process(end: &mut End) {
     if end.server {
         match fork() {
@@ -225,7 +213,7 @@ pub(crate) fn kill_of_a_process(end: &mut End) {
 }
 
 pub(crate) fn epoll_kinds(end: &mut End) {
-    bring(end, 10);
+    end.bring(10);
     if !end.server {
         return;
     }
@@ -298,6 +286,7 @@ pub(crate) fn dup2_onto_it(end: &mut End) {
     }
 }
 
+// spec: SOCK-22
 pub(crate) fn hundred_children(end: &mut End) {
     let mut bytes = [0; 3];
     for i in 0..100u8 {

@@ -1,6 +1,6 @@
 //! Calls of the C library by name, as any program makes them, with an error number for a failure.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 /// The result of a call: a number, or the error number.
 pub(crate) type Outcome = Result<usize, i32>;
@@ -52,6 +52,7 @@ pub(crate) fn error_name(number: i32) -> String {
         (libc::ENOTCONN, "ENOTCONN"),
         (libc::ENOTSOCK, "ENOTSOCK"),
         (libc::EOPNOTSUPP, "EOPNOTSUPP"),
+        (libc::EPERM, "EPERM"),
         (libc::EPIPE, "EPIPE"),
         (libc::ESPIPE, "ESPIPE"),
         (libc::ETIMEDOUT, "ETIMEDOUT"),
@@ -92,10 +93,15 @@ pub(crate) fn tcp(flags: c_int) -> Result<c_int, i32> {
 /// A listener at a port that the kernel chose, and the port.
 pub(crate) fn listener(flags: c_int) -> Result<(c_int, u16), i32> {
     let fd = tcp(flags)?;
-    let address = loopback(0);
+    Ok((fd, listen_at(fd, 0)?))
+}
+
+/// Has a socket listen at a port, or at one that the kernel chooses; the port.
+pub(crate) fn listen_at(fd: c_int, port: u16) -> Result<u16, i32> {
+    let address = loopback(port);
     call!(bind(fd, (&raw const address).cast(), ADDRESS_LENGTH))?;
     call!(listen(fd, 64))?;
-    Ok((fd, port_of(fd, false)?))
+    port_of(fd, false)
 }
 
 pub(crate) fn connect_to(fd: c_int, port: u16) -> Outcome {
@@ -128,6 +134,33 @@ pub(crate) fn poll(fd: c_int, events: i16, milliseconds: c_int) -> Result<i16, i
     let mut asked = libc::pollfd { fd, events, revents: 0 };
     call!(poll(&mut asked, 1, milliseconds))?;
     Ok(asked.revents)
+}
+
+/// Waits until a descriptor has bytes, by `select`, or by `pselect` where there is a mask.
+pub(crate) fn select(fd: c_int, seconds: i64, mask: Option<&libc::sigset_t>) -> Outcome {
+    let mut read = zeroed!(libc::fd_set);
+    // SAFETY: the set is a live value, and programs of the tests have few descriptors.
+    unsafe { libc::FD_SET(fd, &mut read) };
+    let none = std::ptr::null_mut();
+    match mask {
+        None => {
+            let mut time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
+            call!(select(fd + 1, &mut read, none, none, &mut time))
+        }
+        Some(mask) => {
+            let time = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
+            call!(pselect(fd + 1, &mut read, none, none, &time, mask))
+        }
+    }
+}
+
+/// A set of signals.
+pub(crate) fn signals(numbers: &[c_int]) -> libc::sigset_t {
+    let mut set = zeroed!(libc::sigset_t);
+    for number in numbers {
+        call!(sigaddset(&mut set, *number)).expect("a signal");
+    }
+    set
 }
 
 /// Switches `O_NONBLOCK` on or off, and says whether it was on.
@@ -168,11 +201,82 @@ pub(crate) fn set_receive_timeout(fd: c_int, milliseconds: i64) -> Outcome {
     set_option(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)
 }
 
+/// Two connected Unix sockets.
+pub(crate) fn socket_pair() -> Result<[c_int; 2], i32> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    call!(socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()))?;
+    Ok(ends)
+}
+
+/// Runs a command by `popen`, and reads its output to the end. The status of `pclose`.
+pub(crate) fn popen_to_end(command: &CStr) -> Result<c_int, i32> {
+    // SAFETY: both are strings of C; the stream is used only where there is one, until pclose.
+    unsafe {
+        let stream = libc::popen(command.as_ptr(), c"r".as_ptr());
+        if stream.is_null() {
+            return Err(errno());
+        }
+        while libc::fgetc(stream) != libc::EOF {}
+        Ok(libc::pclose(stream))
+    }
+}
+
+/// From now on, these system calls and new sockets of one family fail with `EPERM`.
+pub(crate) fn forbid(numbers: &[libc::c_long], family: c_int) {
+    let (load, equal, end) = (
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+        libc::BPF_RET | libc::BPF_K,
+    );
+    let step = |code: u32, k: u32, jf| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+    let fail = step(end, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0);
+    // The number is the first word of what the filter sees; the first argument is at 16.
+    let mut steps = vec![step(load, 0, 0)];
+    for number in numbers {
+        steps.extend([step(equal, *number as u32, 1), fail]);
+    }
+    steps.extend([step(equal, libc::SYS_socket as u32, 3), step(load, 16, 0)]);
+    steps.extend([step(equal, family as u32, 1), fail, step(end, libc::SECCOMP_RET_ALLOW, 0)]);
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    call!(prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)).expect("no new rights");
+    let mode = libc::SECCOMP_MODE_FILTER;
+    call!(prctl(libc::PR_SET_SECCOMP, mode, &raw const program)).expect("the filter is set");
+}
+
 pub(crate) fn pipe() -> Result<[c_int; 2], i32> {
     let mut ends = [0; 2];
     call!(pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
     Ok(ends)
 }
+
+/// Makes a call in another thread, and a second one in this thread as soon as that sleeps.
+/// Returns the outcomes of both.
+pub(crate) fn when_asleep(
+    sleeps: impl FnOnce() -> Outcome + Send + 'static,
+    then: impl FnOnce() -> Outcome,
+) -> (Outcome, Outcome) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let number = call!(syscall(libc::SYS_gettid)).expect("a thread has a number");
+        sender.send(number).expect("the other thread hears");
+        sleeps()
+    });
+    let number = receiver.recv().expect("the thread begins");
+    let state = || {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{number}/syscall"));
+        text.unwrap_or_default()
+    };
+    // A thread that runs has no system call to tell of.
+    while !SLEEPS.iter().any(|call| state().split(' ').next() == Some(&call.to_string())) {
+        std::thread::yield_now();
+    }
+    let then = then();
+    (thread.join().expect("the thread ends well"), then)
+}
+
+/// Calls in which a read sleeps, by TCP or by the library.
+const SLEEPS: [libc::c_long; 3] = [libc::SYS_read, libc::SYS_poll, libc::SYS_ppoll];
 
 /// The process ends at once, as by `_exit`.
 pub(crate) fn exit_now(code: c_int) -> ! {

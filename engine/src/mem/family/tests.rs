@@ -122,6 +122,7 @@ fn a_forked_child_does_not_have_the_lock_that_its_parent_holds() {
     assert_eq!(reap(child), 0);
 }
 
+// spec: SOCK-25
 #[test]
 fn the_lock_of_a_process_that_was_killed_is_taken_over() {
     for is_reaped_first in [true, false] {

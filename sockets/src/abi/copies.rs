@@ -1,0 +1,195 @@
+//! Bytes that move between a stream and a file or pipe.
+use crate::stream::Stream;
+use crate::sys::memory::{borrowed, returned, set_errno};
+use crate::sys::real;
+use crate::table;
+use libc::{c_int, c_uint, size_t, ssize_t};
+use rustix::io::{Errno, IoSliceMut};
+use rustix::net::{RecvFlags, SendFlags};
+
+/// Bytes that are copied between a stream and another descriptor at a time.
+const COPIED: usize = 1 << 16;
+
+/// sendfile, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendfile(
+    out: c_int,
+    from: c_int,
+    offset: *mut libc::off_t,
+    len: size_t,
+) -> ssize_t {
+    let Some(stream) = table::stream(out) else {
+        // SAFETY: the C library's contract.
+        return unsafe { real::sendfile(out, from, offset, len) };
+    };
+    let file = borrowed(from);
+    let mut at = match offset.is_null() {
+        true => None,
+        // SAFETY: as above.
+        false => Some(unsafe { *offset }),
+    };
+    let mut buffer = vec![0; len.min(COPIED)];
+    let mut done = 0;
+    while done < len {
+        let most = (len - done).min(COPIED);
+        let start = match at {
+            Some(at) => at as u64,
+            None => match rustix::fs::tell(file) {
+                Ok(at) => at,
+                Err(errno) => return returned(Err(errno)),
+            },
+        };
+        let written = match rustix::io::pread(file, &mut buffer[..most], start) {
+            Ok(0) => break,
+            Ok(len) => {
+                let piece = [rustix::io::IoSlice::new(&buffer[..len])];
+                stream.write(out, &piece, SendFlags::empty())
+            }
+            Err(errno) => Err(errno),
+        };
+        let (len, is_short) = match written {
+            Ok(len) => (len, len < most),
+            Err(errno) if done == 0 => return returned(Err(errno)),
+            Err(_) => break,
+        };
+        done += len;
+        match &mut at {
+            Some(at) => *at += len as libc::off_t,
+            None => {
+                let _ = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(start + len as u64));
+            }
+        }
+        if is_short {
+            break;
+        }
+    }
+    if let Some(at) = at {
+        // SAFETY: as above.
+        unsafe { *offset = at };
+    }
+    done as ssize_t
+}
+
+/// sendfile64, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendfile64(
+    out: c_int,
+    from: c_int,
+    offset: *mut libc::off_t,
+    len: size_t,
+) -> ssize_t {
+    // SAFETY: the two are the same function on this system.
+    unsafe { sendfile(out, from, offset, len) }
+}
+
+/// splice, as the C library has it.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn splice(
+    from: c_int,
+    from_at: *mut libc::loff_t,
+    to: c_int,
+    to_at: *mut libc::loff_t,
+    len: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    let (source, target) = (table::stream(from), table::stream(to));
+    if source.is_none() && target.is_none() {
+        // SAFETY: the C library's contract.
+        return unsafe { real::splice(from, from_at, to, to_at, len, flags) };
+    }
+    let never_waits = flags & libc::SPLICE_F_NONBLOCK != 0;
+    match (source, target) {
+        (Some(source), None) => splice_out((&source, from), to, len, never_waits),
+        (None, Some(target)) => splice_in(from, (&target, to), len, never_waits),
+        _ => {
+            // One end of a splice is a pipe.
+            set_errno(Errno::INVAL);
+            -1
+        }
+    }
+}
+
+/// Moves bytes of a stream into a pipe: as many as it surely takes.
+fn splice_out(
+    (stream, fd): (&Stream, c_int),
+    pipe: c_int,
+    len: usize,
+    never_waits: bool,
+) -> ssize_t {
+    let room = match rustix::pipe::fcntl_getpipe_size(borrowed(pipe)) {
+        Ok(size) => size - rustix::io::ioctl_fionread(borrowed(pipe)).unwrap_or(0) as usize,
+        Err(errno) => return returned(Err(errno)),
+    };
+    // A page of the pipe may be used in part.
+    let most = len.min(COPIED).min(room / 2);
+    if most == 0 {
+        return returned(Err(Errno::AGAIN));
+    }
+    let mut buffer = vec![0; most];
+    let flags = if never_waits { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+    let into = &mut [IoSliceMut::new(&mut buffer)];
+    let received = match stream.read(fd, into, flags) {
+        Ok(len) => len,
+        Err(errno) => return returned(Err(errno)),
+    };
+    let mut done = 0;
+    while done < received {
+        match rustix::io::write(borrowed(pipe), &buffer[done..received]) {
+            Ok(len) => done += len,
+            Err(Errno::AGAIN | Errno::INTR) => {
+                let mut fds = [libc::pollfd { fd: pipe, events: libc::POLLOUT, revents: 0 }];
+                let _ = crate::sys::wait::poll(&mut fds, None, None);
+            }
+            Err(errno) => return returned(Err(errno)),
+        }
+    }
+    done as ssize_t
+}
+
+/// Moves bytes of a pipe into a stream: as many as it takes at once.
+fn splice_in(
+    pipe: c_int,
+    (stream, fd): (&Stream, c_int),
+    len: usize,
+    never_waits: bool,
+) -> ssize_t {
+    let mut buffer = vec![0; len.min(COPIED)];
+    if never_waits && rustix::io::ioctl_fionread(borrowed(pipe)) == Ok(0) {
+        let mut fds = [libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 }];
+        let ready = crate::sys::wait::poll(&mut fds, Some(std::time::Duration::ZERO), None);
+        if ready == Ok(0) {
+            return returned(Err(Errno::AGAIN));
+        }
+    }
+    if never_waits && stream.ready(crate::stream::Direction::Out) == (false, false) {
+        return returned(Err(Errno::AGAIN));
+    }
+    let taken = match rustix::io::read(borrowed(pipe), &mut buffer) {
+        Ok(taken) => taken,
+        Err(errno) => return returned(Err(errno)),
+    };
+    let mut done = 0;
+    while done < taken {
+        let piece = [rustix::io::IoSlice::new(&buffer[done..taken])];
+        match stream.write(fd, &piece, SendFlags::empty()) {
+            Ok(len) => done += len,
+            // Bytes that were taken from the pipe are written.
+            Err(Errno::AGAIN | Errno::INTR) => {
+                let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+                let _ = crate::poll::poll(&mut fds, crate::waiter::Until::Never, None);
+            }
+            Err(errno) if done == 0 => return returned(Err(errno)),
+            Err(_) => break,
+        }
+    }
+    done as ssize_t
+}

@@ -1,9 +1,16 @@
 //! The command that runs programs with the library for sockets.
 
 use std::fs;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use ayre::socket::{Addresses, Connection, Door, Pair, Reason, keep_reason};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrUnix};
+use serde_json::{Value, json};
 
 /// A folder with a library that does nothing: the loader warns of it, and goes on.
 struct Folder(PathBuf);
@@ -31,8 +38,9 @@ impl Drop for Folder {
 fn tool(path: &Path) -> Command {
     let mut command = Command::new(path);
     command.arg("sockets");
-    for name in ["LD_PRELOAD", "AYRE_SOCKETS", "AYRE_SOCKETS_LIBRARY", "AYRE_SOCKETS_REPORT"] {
-        command.env_remove(name);
+    command.env_remove("LD_PRELOAD").env_remove("AYRE_SOCKETS");
+    for name in ["LIBRARY", "REPORT", "POLICY"] {
+        command.env_remove(format!("AYRE_SOCKETS_{name}"));
     }
     command
 }
@@ -81,6 +89,100 @@ fn files_are_named_so_that_they_are_found_from_any_folder() {
     let refused = with_library(&folder).args(["--meet", "/none", "env"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(125));
     assert!(text(&refused.stderr).contains("/none"), "{refused:?}");
+}
+
+// spec: SOCK-32
+#[test]
+fn a_policy_with_a_mistake_starts_nothing() {
+    let folder = Folder::new("policy");
+    let run = |text: &str| {
+        fs::write(folder.0.join("policy"), text).unwrap();
+        let mut command = with_library(&folder);
+        command.args(["--policy", "policy", "--", "env"]);
+        command.current_dir(&folder.0).output().unwrap()
+    };
+    let policy = value(&run("must *:80 user=root\n"), "AYRE_SOCKETS_POLICY").unwrap();
+    assert_eq!(Path::new(&policy), fs::canonicalize(folder.0.join("policy")).unwrap());
+    let refused = run("may *\nmust *:eighty\nsome *\n");
+    assert_eq!((refused.status.code(), &*text(&refused.stdout)), (Some(125), ""));
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("policy:2: expected a port") && said.contains("found `*:eighty`"),
+        "{said}"
+    );
+    assert!(said.contains("policy:3: expected `may`, `never` or `must`, found `some`"), "{said}");
+    let absent = with_library(&folder).args(["--policy", "/none", "env"]).output().unwrap();
+    assert_eq!(absent.status.code(), Some(125));
+    assert!(text(&absent.stderr).contains("/none"), "{absent:?}");
+}
+
+// spec: SOCK-1
+#[test]
+fn a_program_with_the_name_of_a_command_is_run_behind_dashes_or_an_option() {
+    let folder = Folder::new("list");
+    for arguments in [&["--", "list"][..], &["--report", "/none", "list"], &["true", "list"]] {
+        let output = with_library(&folder).args(arguments).output().unwrap();
+        let expected = if arguments[0] == "true" { 0 } else { 127 };
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}: {output:?}");
+    }
+}
+
+/// The lines of `ayre sockets list` that are about sockets of this process at this address.
+fn listed(at: SocketAddr) -> Vec<Value> {
+    let output = tool(Path::new(env!("CARGO_BIN_EXE_ayre"))).args(["list", "--json"]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let all: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let is_own = |row: &Value| row["process"] == std::process::id();
+    let is_there = |row: &Value| row["local"] == at.to_string();
+    all.into_iter().filter(|row| is_own(row) && is_there(row)).collect()
+}
+
+// spec: SOCK-35, SOCK-36
+#[test]
+fn connections_of_this_user_are_listed_with_their_ways_and_reasons() {
+    let name = format!("ayre-sockets-list-test/{}", std::process::id());
+    let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+    let door = Door::open(&name).unwrap();
+    let maker = Pair::knock(&name, 7, |_| true).unwrap();
+    let taker = door.callers(|_| true).pop().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taker_at = listener.local_addr().unwrap();
+    let near = TcpStream::connect(taker_at).unwrap();
+    let (far, maker_at) = listener.accept().unwrap();
+    let [one, other] = [&near, &far].map(|socket| {
+        let connection = Connection::new().unwrap();
+        connection.show(socket.as_fd());
+        connection
+    });
+    let of = Addresses { maker: maker_at, taker: taker_at };
+    assert!(one.offer(&maker, &of));
+    assert_eq!(listed(maker_at)[0]["reason"], "not taken yet");
+    assert!(other.take(&taker, taker.find(&of).unwrap()));
+    other.want_bytes(None);
+    let flags = SendFlags::NOSIGNAL;
+    assert_eq!(one.write(near.as_fd(), &[IoSlice::new(&[7; 300])], flags), Ok(300));
+    let mut into = [0; 100];
+    let mut into = [IoSliceMut::new(&mut into)];
+    assert_eq!(other.read(far.as_fd(), &mut into, RecvFlags::empty()), Ok(100));
+    let [near_row, far_row] = [maker_at, taker_at].map(|at| listed(at).remove(0));
+    let ring = |bytes| json!({ "way": "ring", "ring_bytes": bytes, "tcp_bytes": 0, "queued": 200 });
+    assert_eq!((&near_row["out"], &far_row["in"]), (&ring(300), &ring(100)));
+    assert_eq!((&near_row["reason"], &near_row["state"]), (&json!(""), &json!("ESTAB")));
+    assert_eq!((&near_row["remote"], &near_row["in"]["way"]), (&far_row["local"], &json!("tcp")));
+    let plain = TcpStream::connect(taker_at).unwrap();
+    keep_reason(plain.as_fd(), Reason::NoPeer);
+    let rows = listed(plain.local_addr().unwrap());
+    assert_eq!(
+        (&rows[0]["reason"], &rows[0]["out"]["ring_bytes"]),
+        (&json!("no peer"), &Value::Null)
+    );
+    assert_eq!(rows.len(), 1);
+    let table = tool(Path::new(env!("CARGO_BIN_EXE_ayre"))).arg("list").output().unwrap();
+    let table = text(&table.stdout);
+    let own = table.lines().find(|line| line.contains(&format!("  {maker_at}  {taker_at}")));
+    assert!(own.is_some_and(|line| line.contains("  ring 300/0  tcp 0/0")), "{table}");
+    assert_eq!(listed(taker_at).len(), 1, "not the listener, nor what waits to be accepted");
 }
 
 // spec: SOCK-1

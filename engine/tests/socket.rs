@@ -3,7 +3,7 @@
 #[path = "socket/world.rs"]
 mod world;
 
-use ayre::socket::{Addresses, Bell, Connection, Door, Pair, RING, Ready};
+use ayre::socket::{Addresses, Bell, Connection, Counts, Door, Pair, RING, Ready};
 use proptest::prelude::*;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -503,12 +503,13 @@ fn a_bell_that_was_passed_on_late_is_heard() {
 #[test]
 fn a_door_has_one_owner_and_all_who_have_knocked() {
     let name = world::fresh_name();
-    assert!(Pair::knock(&name, 1).is_err(), "nobody listens");
+    assert!(Pair::knock(&name, 1, |_| true).is_err(), "nobody listens");
     let door = Door::open(&name).unwrap();
     assert_eq!(Door::open(&name).unwrap_err(), Errno::ADDRINUSE);
-    let makers: Vec<_> = (0..3).map(|code| Pair::knock(&name, code + 1).unwrap()).collect();
-    assert_eq!(door.callers().len(), 3);
-    assert!(door.callers().is_empty());
+    let makers: Vec<_> =
+        (0..3).map(|code| Pair::knock(&name, code + 1, |_| true).unwrap()).collect();
+    assert_eq!(door.callers(|_| true).len(), 3);
+    assert!(door.callers(|_| true).is_empty());
     assert!(makers.iter().all(|maker| maker.is_hung_up()), "callers were dropped");
 }
 
@@ -538,7 +539,7 @@ fn bytes_before_the_agreement_go_by_the_kernel_and_count() {
     }
     drain(&near, 1000, 2000, 2000);
     drain(&far, 0, 2000, 2000);
-    assert_eq!(far.connection.counts().kernel[0].load(Ordering::Relaxed), 1000);
+    assert_eq!(far.connection.counts_in(), Counts { ring: 1000, kernel: 1000 });
 }
 
 /// Waits until a reader has come so far.

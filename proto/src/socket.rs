@@ -19,6 +19,11 @@
 //! `origin` is the position that lies there.
 use crate::lane::Malformed;
 
+pub mod policy;
+mod reason;
+
+pub use self::reason::Reason;
+
 /// Bytes of a ring.
 pub const RING: u64 = 1 << 18;
 

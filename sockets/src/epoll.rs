@@ -12,7 +12,7 @@ use crate::sys::{memory, wait};
 use crate::waiter::{self, Intervals, Until, looked, slept};
 use crate::watch::Sleeper;
 use ayre::guest::fork::Shared;
-use ayre::socket::{Bell, Pair};
+use ayre::socket::{Bell, Pair, Reason};
 use libc::{
     EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDNORM, EPOLLWRNORM, epoll_event, sigset_t,
 };
@@ -126,7 +126,7 @@ impl Set {
         let registrations = std::mem::take(&mut inner.registrations);
         for (fd, mut known) in registrations {
             known.get_up();
-            known.stream.be_plain();
+            known.stream.be_plain(Reason::SeveralWaiters);
             known.stream.part(self);
             if !known.is_fired {
                 let event = (known.wanted, known.data);
@@ -161,7 +161,7 @@ impl Set {
         inner.by_data.insert(data, fd);
         stream.join(self);
         if self.is_inherited() {
-            stream.be_plain();
+            stream.be_plain(Reason::SeveralWaiters);
         }
         inner.take_up(self.epfd, fd);
         Ok(())

@@ -3,17 +3,20 @@ use crate::policy;
 use crate::stream::Stream;
 use crate::table::{self, Entry};
 use ayre::guest::fork::Shared;
-use ayre::socket::{Addresses, Connection, Door, Pair};
+use ayre::socket::policy::Act;
+use ayre::socket::{
+    Addresses, Connection, Door, Pair, Reason, keep_reason, owner_of, owner_of_listener,
+};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname, ipproto, sockopt,
+    SocketAddrAny, SocketAddrUnix, SocketType, connect_unspec, getpeername, getsockname, ipproto,
+    sockopt,
 };
-use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 mod syn;
 
@@ -25,6 +28,8 @@ pub(crate) struct Listener {
     pairs: Shared<Vec<Arc<Pair>>>,
     /// How many of them were of use when that was last looked at.
     used: AtomicUsize,
+    /// Somebody has knocked whose user is not welcome.
+    has_turned_away: AtomicBool,
 }
 
 fn address(of: Result<SocketAddrAny, Errno>) -> Option<SocketAddr> {
@@ -102,29 +107,30 @@ pub(crate) fn after_listen(fd: i32, socket: BorrowedFd<'_>) {
         return;
     }
     let Some(address) = address(getsockname(socket)) else { return };
+    if !address.ip().is_unspecified() && !policy::allows_some(Act::Accept, address) {
+        return;
+    }
     // Where another socket has a door, those who knock there do not find this one.
     let doors: Vec<Door> = own_doors(address).iter().flat_map(Door::open).collect();
     if !doors.is_empty() {
         let pairs = Shared::new(Vec::new());
-        let listener = Listener { doors, pairs, used: AtomicUsize::new(16) };
+        let (used, has_turned_away) = (AtomicUsize::new(16), AtomicBool::new(false));
+        let listener = Listener { doors, pairs, used, has_turned_away };
         table::set(fd, Some(Arc::new(Entry::Listener(Arc::new(listener)))));
     }
 }
 
 impl Listener {
     /// A connection that was accepted: a stream, if its SYN shows a code.
-    pub(crate) fn accepted(self: &Arc<Self>, fd: i32, socket: BorrowedFd<'_>) {
-        let Some(code) = syn::code(socket) else { return };
-        let (maker, taker) = (
-            address(getpeername(socket).and_then(|at| at.ok_or(Errno::NOTCONN))),
-            address(getsockname(socket)),
-        );
-        let (Some(maker), Some(taker)) = (maker, taker) else { return };
-        let addresses = Addresses { maker, taker };
-        if let Some(stream) = Stream::accepted(self, addresses, code) {
-            stream.keep_to_buffers(fd);
-            table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))));
-        }
+    fn accepted(
+        self: &Arc<Self>,
+        of: &Addresses,
+        socket: BorrowedFd<'_>,
+    ) -> Result<Stream, Reason> {
+        let code = syn::code(socket).ok_or(Reason::NoPeer)?;
+        let stream = Stream::accepted(self, (of, code), socket).ok_or(Reason::NoRoom)?;
+        stream.keep_to_buffers(socket);
+        Ok(stream)
     }
 
     /// The pairs of those that have knocked.
@@ -142,33 +148,101 @@ impl Listener {
         self.pairs.after_fork(|_| {});
     }
 
-    /// Takes the offer of a connection, if its maker has made it by now.
-    pub(crate) fn find(&self, code: u16, of: &Addresses, connection: &Connection) -> bool {
+    /// Takes the offer of a connection, if its maker has made it by now, and is welcome.
+    // spec: SOCK-7
+    pub(crate) fn find(
+        &self,
+        code: u16,
+        of: &Addresses,
+        connection: &Connection,
+    ) -> Result<(), Reason> {
         let mut pairs = self.pairs.lock();
         if pairs.len() > 2 * self.used.load(Ordering::Relaxed) {
             pairs.retain(|pair| Arc::strong_count(pair) > 1 || !pair.is_hung_up());
             self.used.store(pairs.len() + 16, Ordering::Relaxed);
         }
         if !pairs.iter().any(|pair| pair.code() == code) {
-            let callers = self.doors.iter().flat_map(Door::callers);
-            pairs.extend(callers.filter(|caller| is_trusted(caller)));
+            let callers = self.doors.iter().map(|door| door.callers(|user| self.welcomes(user)));
+            pairs.extend(callers.flatten());
         }
         let may_be = |pair: &&Arc<Pair>| pair.code() == code || pair.code() == 0;
         let mut found = pairs.iter().filter(may_be).filter_map(|pair| Some((pair, pair.find(of)?)));
-        let Some((pair, slot)) = found.next() else { return false };
+        let (pair, slot) = found.next().ok_or_else(|| self.why_not_found())?;
+        check_maker(pair.user(), of)?;
         // Two offers of one connection: one of them is a lie.
         if found.next().is_some() || !connection.take(pair, slot) {
-            return false;
+            return Err(Reason::NoOffer);
         }
         pair.set_code(code);
-        true
+        Ok(())
+    }
+
+    /// Whether processes of a user may offer connections.
+    // spec: SOCK-8
+    fn welcomes(&self, user: u32) -> bool {
+        let is_welcome = policy::is_trusted(user) || policy::is_named(user);
+        if !is_welcome {
+            self.has_turned_away.store(true, Ordering::Relaxed);
+        }
+        is_welcome
+    }
+
+    fn why_not_found(&self) -> Reason {
+        match self.has_turned_away.load(Ordering::Relaxed) {
+            true => Reason::OtherUser,
+            false => Reason::NoOffer,
+        }
     }
 }
 
-/// Whether a caller may be the end of a connection whose user is not known: it has the rights of
-/// this process, or more.
-fn is_trusted(caller: &Pair) -> bool {
-    caller.user().is_some_and(|user| user == geteuid().as_raw() || user == 0)
+/// A connection that was accepted by a socket, which has doors or not.
+pub(crate) fn accepted(fd: i32, socket: BorrowedFd<'_>, by: Option<&Arc<Listener>>) {
+    // Those with a door are TCP's.
+    if !policy::is_wanted() || (by.is_none() && !is_tcp(socket)) {
+        return;
+    }
+    let maker = address(getpeername(socket).and_then(|at| at.ok_or(Errno::NOTCONN)));
+    let (Some(maker), Some(taker)) = (maker, address(getsockname(socket))) else { return };
+    let stream = match by {
+        _ if !policy::is_on() => Err(Reason::IoUring),
+        _ if !policy::allows_some(Act::Accept, taker) => Err(Reason::Policy),
+        None => Err(Reason::NoDoor),
+        Some(listener) => listener.accepted(&Addresses { maker, taker }, socket),
+    };
+    match stream {
+        Ok(stream) => drop(table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))))),
+        Err(reason) if policy::refuses(Act::Accept, taker, None, reason) => reset(socket),
+        Err(reason) => keep_reason(socket, reason),
+    }
+}
+
+/// Ends a connection with a reset, at once, and leaves its descriptor open.
+// spec: SOCK-31
+pub(crate) fn reset(socket: BorrowedFd<'_>) {
+    let _ = connect_unspec(socket);
+}
+
+/// Whether the process of this user may have offered a connection: its user is welcome, and has
+/// the socket that has connected.
+// spec: SOCK-8, SOCK-34
+fn check_maker(user: Option<u32>, of: &Addresses) -> Result<(), Reason> {
+    let user = user.ok_or(Reason::OtherUser)?;
+    policy::check(Act::Accept, of.taker, user)?;
+    match policy::is_trusted(user) || owner_of(of.maker, of.taker) == Some(user) {
+        true => Ok(()),
+        false => Err(Reason::NotOwner),
+    }
+}
+
+/// Whether connections to an address may go by rings with a process of this user, which has the
+/// door: its user is welcome, and has the socket that listens. The name of a door is free for all.
+// spec: SOCK-8, SOCK-34
+fn check_taker(user: u32, at: SocketAddr) -> Result<(), Reason> {
+    policy::check(Act::Connect, at, user)?;
+    match policy::is_trusted(user) || owner_of_listener(at) == Some(user) {
+        true => Ok(()),
+        false => Err(Reason::NotOwner),
+    }
 }
 
 /// The pairs of this process with listening ones, by address.
@@ -194,26 +268,30 @@ pub(crate) fn pairs() -> Vec<Arc<Pair>> {
     PAIRS.lock().iter().flat_map(|pairs| pairs.values().cloned()).collect()
 }
 
-/// The pair for connections to this address. None where nobody with this library listens.
-fn pair_to(address: SocketAddr) -> Option<Arc<Pair>> {
+/// Why a connection goes by the kernel, and the user who has the door, if there is one.
+type Missed = (Reason, Option<u32>);
+
+/// The pair for connections to this address.
+fn pair_to(address: SocketAddr) -> Result<Arc<Pair>, Missed> {
     let mut pairs = PAIRS.lock();
     let pairs = pairs.get_or_insert_with(HashMap::new);
+    let check = |user| check_taker(user, address).map_err(|reason| (reason, Some(user)));
     if let Some(pair) = pairs.get(&address) {
-        if !pair.is_over() && !pair.is_hung_up() {
-            return Some(pair.clone());
+        if let Some(user) = pair.user().filter(|_| !pair.is_over() && !pair.is_hung_up()) {
+            return check(user).map(|()| pair.clone());
         }
         pairs.remove(&address);
     }
     let code = syn::new_code();
-    let knock = |door: &SocketAddrUnix| Pair::knock(door, code).ok();
-    let pair = doors_of(address).iter().find_map(knock).filter(|pair| is_trusted_or_own(pair))?;
-    pairs.insert(address, pair.clone());
-    Some(pair)
-}
-
-/// Whether a listener is of a user to whom this process's bytes may go.
-fn is_trusted_or_own(listener: &Pair) -> bool {
-    is_trusted(listener)
+    let mut missed = (Reason::NoPeer, None);
+    for door in doors_of(address) {
+        let is_welcome = |user| check(user).map_err(|found| missed = found).is_ok();
+        if let Ok(pair) = Pair::knock(&door, code, is_welcome) {
+            pairs.insert(address, pair.clone());
+            return Ok(pair);
+        }
+    }
+    Err(missed)
 }
 
 /// The code that a connecting socket shows.
@@ -224,28 +302,67 @@ pub(crate) struct Connecting {
 }
 
 /// Before a socket connects: the code of its SYN, where somebody with this library listens.
+///
+/// # Errors
+/// `ECONNREFUSED` where the connection must go by a ring, and cannot.
+// spec: SOCK-5, SOCK-31
 pub(crate) fn before_connect(
     fd: i32,
     socket: BorrowedFd<'_>,
     to: SocketAddr,
-) -> Option<Connecting> {
-    if !policy::is_on() || table::entry(fd).is_some() || !is_tcp(socket) {
-        return None;
+) -> Result<Option<Connecting>, Errno> {
+    if !policy::is_wanted() || table::entry(fd).is_some() || !is_tcp(socket) {
+        return Ok(None);
+    }
+    match show(socket, to) {
+        Ok(connecting) => Ok(Some(connecting)),
+        Err((reason, user)) if policy::refuses(Act::Connect, to, user, reason) => {
+            Err(Errno::CONNREFUSED)
+        }
+        Err((reason, _)) => {
+            keep_reason(socket, reason);
+            Ok(None)
+        }
+    }
+}
+
+fn show(socket: BorrowedFd<'_>, to: SocketAddr) -> Result<Connecting, Missed> {
+    if !policy::is_on() {
+        return Err((Reason::IoUring, None));
+    }
+    if !policy::allows_some(Act::Connect, to) {
+        return Err((Reason::Policy, None));
     }
     let pair = pair_to(to)?;
-    let shown = syn::show(socket, to, pair.code())?;
-    Some(Connecting { pair, to, shown })
+    let shown = syn::show(socket, to, pair.code()).ok_or_else(|| (Reason::Option, pair.user()))?;
+    Ok(Connecting { pair, to, shown })
 }
 
 impl Connecting {
     /// The SYN was sent, or not: the socket shows nothing any more. Offers the connection.
-    pub(crate) fn after(self, fd: i32, socket: BorrowedFd<'_>, was_sent: bool) {
+    ///
+    /// # Errors
+    /// As [`before_connect`].
+    pub(crate) fn after(
+        self,
+        fd: i32,
+        socket: BorrowedFd<'_>,
+        was_sent: bool,
+    ) -> Result<(), Errno> {
         self.shown.hide(socket);
-        let Some(maker) = address(getsockname(socket)).filter(|_| was_sent) else { return };
+        let maker = address(getsockname(socket)).filter(|_| was_sent);
+        let Some(maker) = maker else { return Ok(()) };
         let addresses = Addresses { maker, taker: self.to };
-        if let Some(stream) = Stream::connected(&self.pair, &addresses) {
-            stream.keep_to_buffers(fd);
+        if let Some(stream) = Stream::connected(&self.pair, &addresses, socket) {
+            stream.keep_to_buffers(socket);
             table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))));
+            return Ok(());
         }
+        if policy::refuses(Act::Connect, self.to, self.pair.user(), Reason::NoRoom) {
+            reset(socket);
+            return Err(Errno::CONNREFUSED);
+        }
+        keep_reason(socket, Reason::NoRoom);
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::sys::forks::Locked;
 use crate::sys::memory;
 use crate::table::{self, Entry};
 use crate::waiter;
-use ayre::socket;
+use ayre::socket::{self, Reason, keep_reason};
 use rustix::fd::BorrowedFd;
 use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::net::sockopt::set_socket_linger;
@@ -33,7 +33,7 @@ pub(crate) fn duplicated(fd: i32, to: i32) {
     if let Some(Entry::Stream(stream)) = entry.as_deref() {
         // Streams of the C library read and write these where this library does not see it.
         if to <= 2 {
-            abandon(stream);
+            abandon(stream, Reason::Stdio);
             return;
         }
         stream.add_name();
@@ -71,12 +71,13 @@ pub(crate) fn close(stream: &Stream, socket: BorrowedFd<'_>) {
 
 /// A stream is about to be used where this library does not see it: it is the kernel's alone from
 /// now on.
-pub(crate) fn abandon(stream: &Arc<Stream>) {
-    stream.leave();
+pub(crate) fn abandon(stream: &Arc<Stream>, reason: Reason) {
+    stream.leave(reason);
     report::count(stream);
     for (fd, entry) in table::all() {
         if matches!(&*entry, Entry::Stream(known) if Arc::ptr_eq(known, stream)) {
             stream.connection().close(memory::borrowed(fd));
+            keep_reason(memory::borrowed(fd), reason);
             stream.sets().iter().for_each(|set| set.remove(fd));
             drop(table::set(fd, None));
         }
@@ -129,7 +130,7 @@ pub(crate) fn leave_inherited() {
         if let Entry::Stream(stream) = &*entry
             && is_inherited(fd)
         {
-            stream.leave();
+            stream.leave(Reason::Executed);
         }
     }
 }
@@ -137,7 +138,7 @@ pub(crate) fn leave_inherited() {
 /// From now on, all bytes go by the kernel: the program has an io_uring, which nobody sees.
 pub(crate) fn be_plain() {
     policy::turn_off();
-    streams().iter().for_each(|(_, stream)| abandon(stream));
+    streams().iter().for_each(|(_, stream)| abandon(stream, Reason::IoUring));
 }
 
 /// The process is about to end: others of its family may have its streams still.
@@ -157,7 +158,7 @@ pub(crate) fn in_child() {
     let sees_its_family = socket::in_child();
     if !sees_its_family {
         policy::turn_off();
-        streams().iter().for_each(|(_, stream)| stream.leave());
+        streams().iter().for_each(|(_, stream)| stream.leave(Reason::Forked));
     }
 }
 

@@ -13,14 +13,12 @@ pub(crate) fn count(stream: &Stream) {
     if stream.connection().place().is_none() {
         return;
     }
-    let counts = stream.connection().counts();
-    let [ring_out, ring_in] = [1, 0].map(|way| counts.ring[way].load(Ordering::Relaxed));
-    let [tcp_out, tcp_in] = [1, 0].map(|way| counts.kernel[way].load(Ordering::Relaxed));
+    let (out, inward) = (stream.connection().counts_out(), stream.connection().counts_in());
     CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-    if ring_out + ring_in > 0 {
+    if out.ring + inward.ring > 0 {
         RINGS.fetch_add(1, Ordering::Relaxed);
     }
-    for (sum, bytes) in BYTES.iter().zip([ring_out, ring_in, tcp_out, tcp_in]) {
+    for (sum, bytes) in BYTES.iter().zip([out.ring, inward.ring, out.kernel, inward.kernel]) {
         sum.fetch_add(bytes, Ordering::Relaxed);
     }
 }

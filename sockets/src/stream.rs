@@ -1,18 +1,21 @@
 //! A stream socket of the program that has, or may get, a peer with this library.
 use crate::epoll::Set;
-use crate::listener::Listener;
+use crate::listener::{self, Listener};
 use crate::names;
+use crate::policy;
 use crate::sys::memory;
 use crate::table;
 use crate::waiter::{self, Until};
 use crate::watch::{Sleeper, Watch};
 use ayre::guest::fork::Shared;
-use ayre::socket::{Addresses, Connection, Pair, RING, Ready};
+use ayre::socket::policy::Act;
+use ayre::socket::{Addresses, Connection, Pair, RING, Ready, Reason};
 use rustix::event::PollFlags;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{RecvFlags, SendFlags, sockopt};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -61,8 +64,13 @@ impl Stream {
     }
 
     /// The end that has connected. None where there is no room for its offer.
-    pub(crate) fn connected(pair: &Arc<Pair>, addresses: &Addresses) -> Option<Self> {
+    pub(crate) fn connected(
+        pair: &Arc<Pair>,
+        addresses: &Addresses,
+        socket: BorrowedFd<'_>,
+    ) -> Option<Self> {
         let this = Self::new(None)?;
+        this.connection.show(socket);
         if this.connection.offer(pair, addresses) {
             return Some(this);
         }
@@ -72,11 +80,13 @@ impl Stream {
     /// The end that was accepted, with the code of its SYN.
     pub(crate) fn accepted(
         listener: &Arc<Listener>,
-        addresses: Addresses,
-        code: u16,
+        (addresses, code): (&Addresses, u16),
+        socket: BorrowedFd<'_>,
     ) -> Option<Self> {
-        let listener = listener.clone();
+        let (listener, addresses) = (listener.clone(), *addresses);
         let this = Self::new(Some(Search { addresses, code, listener, looks_left: LOOKS }))?;
+        this.connection.show(socket);
+        this.connection.keep_reason(Reason::Opening);
         this.search();
         Some(this)
     }
@@ -90,10 +100,27 @@ impl Stream {
         let Some(mut search) = self.search.try_lock() else { return };
         let Some(look) = search.as_mut() else { return };
         look.looks_left -= 1;
-        let is_found = look.listener.find(look.code, &look.addresses, &self.connection);
-        if is_found || look.looks_left == 0 {
+        // The maker's library offers before the maker's program writes.
+        let is_last = look.looks_left == 0 || self.connection.counts_in().kernel > 0;
+        let found = look.listener.find(look.code, &look.addresses, &self.connection);
+        if found.is_ok() || is_last {
             self.is_searching.store(false, Ordering::Relaxed);
+            let at = look.addresses.taker;
             *search = None;
+            drop(search);
+            if let Err(reason) = found {
+                self.stay(at, reason);
+            }
+        }
+    }
+
+    /// An accepted connection stays with the kernel, if it may.
+    fn stay(&self, at: SocketAddr, reason: Reason) {
+        self.connection.keep_reason(reason);
+        if policy::refuses(Act::Accept, at, None, reason)
+            && let Some(fd) = table::name_of(self)
+        {
+            listener::reset(memory::borrowed(fd));
         }
     }
 
@@ -128,7 +155,12 @@ impl Stream {
         loop {
             match self.connection.read(memory::borrowed(fd), into, flags) {
                 Err(Errno::AGAIN) if !flags.contains(RecvFlags::DONTWAIT) => {}
-                done => return done,
+                Err(errno) => return Err(errno),
+                Ok(len) => {
+                    // The first bytes end the search.
+                    self.search();
+                    return Ok(len);
+                }
             }
             call.get_or_insert_with(|| Call::begin(self));
             self.wait(fd, Direction::In, &mut until)?;
@@ -268,13 +300,22 @@ impl Stream {
         // An epoll that nobody sleeps at looks at the stream in its next call.
         self.sets().iter().for_each(|set| set.lend(self));
         let others = self.watch.lock().lie_down(&self.connection, (direction, sleeper), true);
+        self.keep_waiters(&others);
         self.wake(&others);
     }
 
     /// As [`Self::lie_down`], for an epoll.
     pub(crate) fn lie_down_in_set(&self, direction: Direction, sleeper: &Sleeper) {
         let others = self.watch.lock().lie_down(&self.connection, (direction, sleeper), false);
+        self.keep_waiters(&others);
         self.wake(&others);
+    }
+
+    /// Keeps the reason, where others sleep for the stream, too.
+    fn keep_waiters(&self, others: &[Sleeper]) {
+        if !others.is_empty() {
+            self.connection.keep_reason(Reason::SeveralWaiters);
+        }
     }
 
     /// Says that a sleeper is awake.
@@ -301,15 +342,19 @@ impl Stream {
     }
 
     /// From now on, all bytes that come, come by the kernel, and all bytes go there.
-    pub(crate) fn be_plain(&self) {
+    pub(crate) fn be_plain(&self, reason: Reason) {
+        self.connection.keep_reason(reason);
         let sleepers = self.watch.lock().be_plain(&self.connection);
         self.wake(&sleepers);
     }
 
     /// A program that makes a buffer of its socket smaller than a ring counts on writers that wait
     /// early: from now on, that direction goes by the kernel.
-    pub(crate) fn keep_to_buffers(&self, fd: i32) {
-        let [out, into] = memory::set_buffers(fd).map(|set| set.is_some_and(|size| size < RING));
+    pub(crate) fn keep_to_buffers(&self, socket: BorrowedFd<'_>) {
+        let [out, into] = memory::set_buffers(socket.as_raw_fd()).map(|set| set.is_some_and(|size| size < RING));
+        if out || into {
+            self.connection.keep_reason(Reason::Option);
+        }
         if out {
             self.connection.leave_writing();
         }
@@ -321,8 +366,8 @@ impl Stream {
 
     /// The socket is about to be used where this library does not see it: from now on, it is the
     /// kernel's alone.
-    pub(crate) fn leave(&self) {
-        self.be_plain();
+    pub(crate) fn leave(&self, reason: Reason) {
+        self.be_plain(reason);
         self.connection.leave_reading();
     }
 
@@ -355,7 +400,7 @@ impl Stream {
     pub(crate) fn join(&self, set: &Arc<Set>) {
         let is_shared = self.watch.lock().join(set);
         if is_shared {
-            self.be_plain();
+            self.be_plain(Reason::SeveralWaiters);
         }
     }
 

@@ -1,27 +1,39 @@
 //! The memory of the ends of socket connections that a process and its forked children have.
 //!
 //! ```text
-//!   for each seat 192 bytes
-//!        0  writers: lock | left | the words that this end has written
-//!       64  readers: lock | the words that this end has taken
-//!      128  bytes owed to the kernel | ended, refuses, left, shut | holders | users, closed
+//!            0  magic
+//!      REASONS  for connections without a seat: socket and reason, found by the socket
+//!   FIRST_SEAT  for each seat 192 bytes
+//!                   0  writers: lock | left | the words that this end has written
+//!                  64  readers: lock | the words that this end has taken | socket, reason
+//!                 128  bytes owed to the kernel | flags | holders | users, closed
 //! ```
 //!
-//! A connection has a seat at each end.
+//! A connection has a seat at each end. Other processes of the user may look at all this.
 use super::family;
 use super::file::{Pages, memory_file};
 use super::map::Mapping;
 use super::part::Part;
 use crate::error::SetupError;
 use crate::sync::{AtomicU32, Ordering};
-use ayre_proto::socket::{MARKS, Outgoing, Span, Taken, Written};
+use crate::sys::hidden::Hidden;
+use ayre_proto::socket::{MARKS, Outgoing, Reason, Span, Taken, Written};
 use rustix::fd::AsFd;
 use std::sync::Arc;
+
+mod seen;
+
+pub(crate) use self::seen::{SeenDirection, SeenFamily};
 
 /// Connections of a family.
 const SEATS: u32 = 1 << 16;
 const SEAT_BYTES: u64 = 192;
-const FAMILY_BYTES: u64 = SEATS as u64 * SEAT_BYTES;
+const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof1");
+/// Connections without a seat whose reason is kept. A later one may take the place of another.
+const REASON_WORDS: u64 = 8192;
+const REASONS: u64 = 4096;
+const FIRST_SEAT: u64 = REASONS + 8 * REASON_WORDS;
+const FAMILY_BYTES: u64 = FIRST_SEAT + SEATS as u64 * SEAT_BYTES;
 
 /// Within the words of a writer.
 const TAIL: usize = 0;
@@ -55,6 +67,8 @@ pub(crate) fn in_child() {
 #[derive(Debug)]
 pub(crate) struct Family {
     memory: Arc<Mapping>,
+    /// The file, for those that look. None where this process may open no more files.
+    _file: Option<Hidden>,
     /// Where the last free seat was found.
     last: AtomicU32,
 }
@@ -63,7 +77,17 @@ impl Family {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let file = memory_file(FAMILY_BYTES as usize, Pages::Ordinary)?;
         let memory = Mapping::own_in_part(file.as_fd(), FAMILY_BYTES as usize, [])?;
-        Ok(Self { memory: Arc::new(memory), last: AtomicU32::new(0) })
+        // Relaxed: no bytes of another kind were there before.
+        memory.word(0).store(FAMILY_MAGIC, Ordering::Relaxed);
+        let hidden = Hidden::copy_of(file.as_fd()).ok();
+        Ok(Self { memory: Arc::new(memory), _file: hidden, last: AtomicU32::new(0) })
+    }
+
+    /// Keeps the reason for which a socket has no seat.
+    pub(crate) fn keep_reason(&self, socket: u64, reason: Reason) {
+        let word = self.memory.word(place_of_reason(socket));
+        // Relaxed: the word is all that there is to see.
+        word.store(socket << REASON_BITS | u64::from(reason.to_word()), Ordering::Relaxed);
     }
 
     /// A seat that nobody of the family has, as new; None if all are taken.
@@ -71,18 +95,26 @@ impl Family {
         // Relaxed: a hint.
         let last = self.last.load(Ordering::Relaxed);
         (0..SEATS).map(|i| (last + i) % SEATS).find_map(|number| {
-            let seat = Seat(Part::new(&self.memory, u64::from(number) * SEAT_BYTES));
+            let seat = Seat(Part::new(&self.memory, FIRST_SEAT + u64::from(number) * SEAT_BYTES));
             let users = seat.0.half(USERS);
             // SOCK-A5: all that its last user did.
             users.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
             (0..USERS).step_by(8).for_each(|place| seat.0.set(place, 0));
             seat.0.set_half(IS_CLOSED, 0);
+            seat.0.set(KERNEL_WRITTEN, 0);
             seat.0.set_half(HOLDERS, this_process());
             // Relaxed: a hint.
             self.last.store(number, Ordering::Relaxed);
             Some(seat)
         })
     }
+}
+
+/// In a word of the table of reasons: the reason; the number of the socket follows.
+const REASON_BITS: u32 = 8;
+
+const fn place_of_reason(socket: u64) -> u64 {
+    REASONS + 8 * (socket % REASON_WORDS)
 }
 
 /// One end of a connection, as the family that has it believes it to be.
@@ -95,6 +127,9 @@ const IS_LEFT: usize = 4;
 const OWN_WRITTEN: usize = 8;
 const READ_LOCK: usize = 64;
 const OWN_TAKEN: usize = 72;
+const KERNEL_READ: usize = 88;
+const SOCKET: usize = 96;
+const REASON: usize = 104;
 const OWED: usize = 128;
 const IS_ENDED: usize = 144;
 const REFUSES: usize = 148;
@@ -104,6 +139,7 @@ const HOLDERS: usize = 160;
 const HOLDER_END: usize = 176;
 const USERS: usize = 176;
 const IS_CLOSED: usize = 180;
+const KERNEL_WRITTEN: usize = 184;
 
 /// Holders that a seat tells apart.
 const MOST_HOLDERS: usize = (HOLDER_END - HOLDERS) / 4;
@@ -207,6 +243,37 @@ impl Seat {
     pub(crate) fn leave(&self) {
         // SOCK-R5: all use of the seat precedes its next use.
         self.0.half(USERS).fetch_sub(1, Ordering::Release);
+    }
+
+    /// Tells those that look which socket has the seat.
+    pub(crate) fn set_socket(&self, number: u64) {
+        self.0.set(SOCKET, number);
+    }
+
+    pub(crate) fn reason(&self) -> Reason {
+        Reason::of_word(self.0.get_half(REASON))
+    }
+
+    pub(crate) fn set_reason(&self, reason: Reason) {
+        self.0.set_half(REASON, reason.to_word());
+    }
+
+    /// Bytes that were read by the kernel; under the lock of the readers.
+    pub(crate) fn kernel_read(&self) -> u64 {
+        self.0.get(KERNEL_READ)
+    }
+
+    pub(crate) fn count_kernel_read(&self, len: u64) {
+        self.0.set(KERNEL_READ, self.kernel_read() + len);
+    }
+
+    /// Bytes that were written by the kernel, or taken back for it; under the lock of the writers.
+    pub(crate) fn kernel_written(&self) -> u64 {
+        self.0.get(KERNEL_WRITTEN)
+    }
+
+    pub(crate) fn count_kernel_written(&self, len: u64) {
+        self.0.set(KERNEL_WRITTEN, self.kernel_written() + len);
     }
 
     /// The lock of the writers.

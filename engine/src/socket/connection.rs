@@ -6,14 +6,15 @@ use super::pair::Pair;
 use crate::mem::family::{self, Held};
 use crate::mem::seat::{Family, Seat};
 use crate::mem::socket::{Side, SlotMemory, State};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::sys::fork;
 use ayre_proto::lane::Malformed;
 use ayre_proto::socket::{
-    From, Incoming, MARKS, Outgoing, RING, Span, Taken, TakenBack, To, Wants, Written,
+    From, Incoming, MARKS, Outgoing, RING, Reason, Span, Taken, TakenBack, To, Wants, Written,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
+use rustix::fs::fstat;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, recvmsg, send,
@@ -37,13 +38,13 @@ pub enum Ready {
     AskKernel,
 }
 
-/// Counts of a connection of this process.
-#[derive(Debug, Default)]
+/// Bytes of one direction, as one end has counted them, with the processes that it is shared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes that this process has written and read by the ring.
-    pub ring: [AtomicU64; 2],
-    /// Bytes that it has written and read by the kernel.
-    pub kernel: [AtomicU64; 2],
+    /// Those that went by the ring.
+    pub ring: u64,
+    /// Those that went by the kernel.
+    pub kernel: u64,
 }
 
 /// The part of a connection that both ends share.
@@ -71,7 +72,6 @@ pub struct Connection {
     late_error: AtomicU32,
     /// How often this end has found other processes of this side that have the connection.
     looks_for_dead: AtomicU32,
-    counts: Counts,
 }
 
 const READING: usize = 0;
@@ -94,13 +94,8 @@ impl Connection {
     /// A connection of this process whose bytes go by the kernel, none of which was written or
     /// read. None where the process has too many.
     pub fn new() -> Option<Self> {
-        let family = *FAMILY.lock().get_or_insert_with(|| {
-            let family = Family::new().ok()?;
-            Some(Box::leak(Box::new(family)))
-        });
-        let seat = family?.seat()?;
         Some(Self {
-            seat,
+            seat: own_family()?.seat()?,
             shared: OnceLock::new(),
             is_agreed: AtomicBool::new(false),
             is_told: Default::default(),
@@ -108,7 +103,6 @@ impl Connection {
             is_closed: AtomicBool::new(false),
             late_error: AtomicU32::new(0),
             looks_for_dead: AtomicU32::new(0),
-            counts: Counts::default(),
         })
     }
 
@@ -117,6 +111,7 @@ impl Connection {
     pub fn offer(&self, pair: &Arc<Pair>, of: &Addresses) -> bool {
         let Some((number, slot)) = pair.claim(of.maker.port().into()) else { return false };
         slot.offer(of.words());
+        self.seat.set_reason(Reason::Opening);
         self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
     }
 
@@ -161,9 +156,26 @@ impl Connection {
         self.shared().is_some_and(|shared| shared.slot.is_ended())
     }
 
-    /// Bytes by either way.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
+    /// Bytes that were read.
+    pub fn counts_in(&self) -> Counts {
+        let kernel = self.seat.kernel_read();
+        Counts { ring: self.seat.taken().head.saturating_sub(kernel), kernel }
+    }
+
+    /// Bytes that were written.
+    pub fn counts_out(&self) -> Counts {
+        let kernel = self.seat.kernel_written();
+        Counts { ring: self.seat.outgoing().written.tail.saturating_sub(kernel), kernel }
+    }
+
+    /// Tells those that look at this process which socket the connection has.
+    pub fn show(&self, socket: BorrowedFd<'_>) {
+        self.seat.set_socket(number_of(socket));
+    }
+
+    /// Keeps why bytes go by the kernel, for those that look.
+    pub fn keep_reason(&self, reason: Reason) {
+        self.seat.set_reason(reason);
     }
 
     /// The shared part, as soon as both ends are known to have it.
@@ -175,6 +187,9 @@ impl Connection {
 
     fn agree(&self, shared: &Shared) -> bool {
         let is_agreed = shared.slot.state() == State::Taken;
+        if is_agreed && self.seat.reason() == Reason::Opening {
+            self.seat.set_reason(Reason::None);
+        }
         self.is_agreed.store(is_agreed, Ordering::Relaxed);
         is_agreed
     }
@@ -341,7 +356,7 @@ impl Connection {
                         shared.wake_writer();
                     }
                 }
-                self.counts.kernel[READING].fetch_add(len as u64, Ordering::Relaxed);
+                self.seat.count_kernel_read(len as u64);
             }
             Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::FAULT) => {}
             Err(errno) => return self.on_end(Err(errno)),
@@ -378,7 +393,6 @@ impl Connection {
         if used >= RING / 4 && used - copied as u64 <= WAKES_AT {
             shared.wake_writer();
         }
-        self.counts.ring[READING].fetch_add(copied as u64, Ordering::Relaxed);
         copied
     }
 
@@ -446,7 +460,7 @@ impl Connection {
         if let Some(shared) = shared {
             shared.slot.publish(end.written.tail);
         }
-        self.counts.kernel[WRITING].fetch_add(sent as u64, Ordering::Relaxed);
+        self.seat.count_kernel_written(sent as u64);
         Ok(sent)
     }
 
@@ -480,7 +494,6 @@ impl Connection {
                 let _ = self.settle(socket);
             }
         }
-        self.counts.ring[WRITING].fetch_add(copied as u64, Ordering::Relaxed);
         Ok(copied)
     }
 
@@ -533,6 +546,7 @@ impl Connection {
             Ok(TakenBack::Span(span)) => {
                 self.seat.set_outgoing(end, &before);
                 self.seat.set_owed(span);
+                self.seat.count_kernel_written(span.len);
                 self.pay(shared, socket)
             }
         }
@@ -694,6 +708,26 @@ impl Shared {
         let Some(bell) = wants.bell() else { return true };
         !self.slot.wants().take(wants) || self.pair.ring(bell, self.number)
     }
+}
+
+/// The family of this process; None where there is no memory for it.
+fn own_family() -> Option<&'static Family> {
+    *FAMILY.lock().get_or_insert_with(|| {
+        let family = Family::new().ok()?;
+        Some(Box::leak(Box::new(family)))
+    })
+}
+
+/// Keeps why a socket has no connection with rings, for those that look at this process.
+pub fn keep_reason(socket: BorrowedFd<'_>, reason: Reason) {
+    if let Some(family) = own_family() {
+        family.keep_reason(number_of(socket), reason);
+    }
+}
+
+/// The number of a socket, which no other one of the host has.
+fn number_of(socket: BorrowedFd<'_>) -> u64 {
+    fstat(socket).map_or(0, |stat| stat.st_ino)
 }
 
 /// Whether the kernel has bytes, without taking one.

@@ -11,7 +11,7 @@
 //!
 //! The connection works from the beginning: its bytes go by the kernel until both ends know that
 //! the slot is taken.
-use super::pair::{Bell, FIRST_BELLS, Pair, near_to, receive_with, send_with};
+use super::pair::{Bell, FIRST_BELLS, Pair, near_to, receive_with, send_with, user_of};
 use crate::error::SetupError;
 use crate::mem::socket::{OFFER_WORDS, PairMemory};
 use crate::sys::fork::Shared;
@@ -101,15 +101,17 @@ impl Door {
         Ok(Self { socket: Hidden::new(socket)?, file, silent: Shared::new(Vec::new()) })
     }
 
-    /// The pairs of all that have knocked. Callers whose message is malformed are left out.
-    pub fn callers(&self) -> Vec<Arc<Pair>> {
+    /// The pairs of all that have knocked, whose users are welcome. Callers whose message is
+    /// malformed are left out.
+    pub fn callers(&self, is_welcome: impl Fn(u32) -> bool) -> Vec<Arc<Pair>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let next = || accept_with(self.socket.fd(), flags).ok();
+        let is_welcome = |caller: &OwnedFd| user_of(caller.as_fd()).is_some_and(&is_welcome);
         // A fork leaves the lock alone: a child finds what it guards as it was.
         let Some(mut silent) = self.silent.try_lock() else { return Vec::new() };
         let callers = std::mem::take(&mut *silent).into_iter().chain(std::iter::from_fn(next));
         let mut pairs = Vec::new();
-        for caller in callers {
+        for caller in callers.filter(is_welcome) {
             match greet(&caller) {
                 Ok(None) => silent.push(caller),
                 Ok(Some((memory, bells))) => pairs.extend(pair_of(memory, bells, caller)),
@@ -164,14 +166,21 @@ fn pair_of(memory: PairMemory, bells: Vec<OwnedFd>, caller: OwnedFd) -> Option<A
 
 impl Pair {
     /// Knocks at a door: makes the memory of a pair, which the listening process takes when it
-    /// sees the code. Never waits.
+    /// sees the code. Never waits. A process whose user is not welcome is given nothing.
     ///
     /// # Errors
-    /// `ECONNREFUSED` where there is no such door.
-    pub fn knock(at: &SocketAddrUnix, code: u16) -> Result<Arc<Self>, SetupError> {
+    /// `ECONNREFUSED` where there is no such door, and `EPERM` where its user is not welcome.
+    pub fn knock(
+        at: &SocketAddrUnix,
+        code: u16,
+        is_welcome: impl FnOnce(u32) -> bool,
+    ) -> Result<Arc<Self>, SetupError> {
         let told = |errno| SetupError::Os { call: "door of a listening socket", errno };
         let socket = unix_socket().map_err(told)?;
         connect(&socket, at).map_err(told)?;
+        if !user_of(socket.as_fd()).is_some_and(is_welcome) {
+            return Err(told(Errno::PERM));
+        }
         let (memory, file) = PairMemory::make()?;
         let bells: Vec<OwnedFd> =
             (0..FIRST_BELLS).map(|_| Bell::counter()).collect::<Result<_, _>>().map_err(told)?;

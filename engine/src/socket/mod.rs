@@ -7,18 +7,24 @@
 //! | `connection.rs` | one connection: read and write, without blocking |
 //! | `connection/wishes.rs` | by which way bytes are to come, and who is woken |
 //! | `meeting.rs` | how a connecting process finds the one that listens |
+//! | `owner.rs` | users: which of them has the TCP socket at an address |
+//! | `seen.rs` | the connections of another process |
 //!
 //! `proto::socket` decides the way of each byte; `mem/socket.rs` and `mem/seat.rs`
 //! have the layout of the memory.
 mod connection;
 mod meeting;
+mod owner;
 mod pair;
+mod seen;
 
-pub use self::connection::{Connection, Ready, lock_family, unlock_family};
+pub use self::connection::{Connection, Counts, Ready, keep_reason, lock_family, unlock_family};
 pub use self::meeting::{Addresses, Door, Found};
+pub use self::owner::{owner_of, owner_of_listener, user_named};
 pub use self::pair::{Bell, Pair};
+pub use self::seen::{SeenEnd, SeenProcess, SeenWay};
 pub use crate::mem::socket::Side;
-pub use ayre_proto::socket::RING;
+pub use ayre_proto::socket::{RING, Reason, policy};
 
 /// In a forked child. False where it cannot tell which other processes of its family are alive, as
 /// it is in a namespace of its own.

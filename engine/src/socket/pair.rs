@@ -61,6 +61,8 @@ pub struct Pair {
     memory: PairMemory,
     /// The connection of the two processes for descriptors.
     control: Hidden,
+    /// The user whose process the peer is.
+    user: Option<u32>,
     /// The bells of the other side, as far as they were passed on.
     theirs: Vec<OnceLock<Hidden>>,
     /// Bells that the peer has, and that nobody of this process uses.
@@ -81,6 +83,7 @@ impl Pair {
     pub(super) fn new(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Self, Errno> {
         Ok(Self {
             memory,
+            user: user_of(control.as_fd()),
             control: Hidden::new(control)?,
             theirs: (0..BELLS).map(|_| OnceLock::new()).collect(),
             first: Shared::new(Vec::new()),
@@ -131,8 +134,7 @@ impl Pair {
 
     /// The user whose process the peer is.
     pub fn user(&self) -> Option<u32> {
-        let peer = rustix::net::sockopt::socket_peercred(self.control.fd());
-        peer.ok().map(|peer| peer.uid.as_raw())
+        self.user
     }
 
     /// Whether the peer has closed its end: all its processes have ended.
@@ -239,6 +241,12 @@ impl Pair {
     pub fn take_rung(&self, bell: &Bell, each: impl FnMut(u32)) {
         self.memory.take_rung(bell.number, each);
     }
+}
+
+/// The user whose process has the other end of a control connection.
+pub(super) fn user_of(control: BorrowedFd<'_>) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(control);
+    peer.ok().map(|peer| peer.uid.as_raw())
 }
 
 /// The slots where a connection with this port may be.

@@ -3,7 +3,7 @@
 //! moved to another number.
 use super::fork::{self, Shared};
 use crate::sync::{Ordering, StaticCounter};
-use rustix::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
@@ -62,7 +62,15 @@ impl Hidden {
     /// # Errors
     /// `EMFILE` where no number is free there.
     pub fn new(made: OwnedFd) -> Result<Self, Errno> {
-        let high = fcntl_dupfd_cloexec(&made, floor())?.into_raw_fd();
+        Self::copy_of(made.as_fd())
+    }
+
+    /// A hidden duplicate of a descriptor.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn copy_of(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let high = fcntl_dupfd_cloexec(fd, floor())?.into_raw_fd();
         let this = Self(Arc::new(AtomicI32::new(high)));
         PLACES.lock().insert(high, this.0.clone());
         mark(high, true);

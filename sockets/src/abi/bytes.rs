@@ -3,6 +3,7 @@ use crate::stream::Stream;
 use crate::sys::memory::{self, PIECES, returned};
 use crate::sys::real;
 use crate::table;
+use ayre::socket::Reason;
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
 };
@@ -270,7 +271,7 @@ pub(crate) unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_
 
 /// An urgent byte goes by the kernel, behind all that was written.
 fn send_urgent(stream: &Stream) {
-    stream.be_plain();
+    stream.be_plain(Reason::Option);
 }
 
 /// send, as the C library has it.

@@ -19,9 +19,9 @@ mod waits;
 #[unsafe(link_section = ".init_array")]
 static LOADED: extern "C" fn() = {
     extern "C" fn loaded() {
-        crate::policy::prepare();
         crate::waiter::prepare();
         crate::sys::forks::watch();
+        crate::policy::load();
         // SAFETY: the function is one of C, and needs nothing.
         unsafe { libc::atexit(at_exit) };
     }

@@ -4,6 +4,7 @@ use crate::sys::memory::{borrowed, set_errno};
 use crate::sys::real;
 use crate::table;
 use ayre::guest::hidden;
+use ayre::socket::Reason;
 use libc::{c_char, c_int, c_uint};
 use rustix::io::Errno;
 
@@ -151,7 +152,7 @@ pub(crate) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
         // The kernel signals what comes by the kernel only.
         libc::F_SETFL if done == 0 && argument as c_int & libc::O_ASYNC != 0 => {
             if let Some(stream) = table::stream(fd) {
-                stream.be_plain();
+                stream.be_plain(Reason::Option);
             }
             done
         }
@@ -176,7 +177,7 @@ pub(crate) unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usi
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     if let Some(stream) = table::stream(fd) {
-        names::abandon(&stream);
+        names::abandon(&stream, Reason::Stdio);
     }
     // SAFETY: the C library's contract.
     unsafe { real::fdopen(fd, mode) }
@@ -201,7 +202,7 @@ pub(super) fn before_passing(message: &libc::msghdr) {
                 // SAFETY: as above.
                 let fd = unsafe { data.cast::<c_int>().add(i).read_unaligned() };
                 if let Some(stream) = table::stream(fd) {
-                    names::abandon(&stream);
+                    names::abandon(&stream, Reason::Passed);
                 }
             }
         }

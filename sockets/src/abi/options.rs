@@ -2,6 +2,7 @@
 use crate::sys::memory::{self, keeping_errno};
 use crate::sys::real;
 use crate::table;
+use ayre::socket::Reason;
 use libc::{c_int, c_ulong, c_void, socklen_t};
 
 /// Options of a socket with which bytes must come by the kernel.
@@ -41,7 +42,7 @@ pub(crate) unsafe extern "C" fn setsockopt(
     if PLAIN.contains(&(level, name))
         && let Some(stream) = table::stream(fd)
     {
-        stream.be_plain();
+        stream.be_plain(Reason::Option);
     }
     // SAFETY: the C library's contract.
     let done = unsafe { real::setsockopt(fd, level, name, value, len) };
@@ -49,7 +50,7 @@ pub(crate) unsafe extern "C" fn setsockopt(
         && BUFFERS.contains(&name)
         && let Some(stream) = table::stream(fd)
     {
-        keeping_errno(|| stream.keep_to_buffers(fd));
+        keeping_errno(|| stream.keep_to_buffers(memory::borrowed(fd)));
     }
     done
 }
@@ -78,7 +79,7 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
             // SAFETY: as above.
             unsafe { *answer = 0 };
         }
-        libc::FIOASYNC => stream.be_plain(),
+        libc::FIOASYNC => stream.be_plain(Reason::Option),
         _ => {}
     }
     done

@@ -3,6 +3,7 @@ use crate::names;
 use crate::sys::memory::{self, returned};
 use crate::sys::real;
 use crate::table;
+use ayre::socket::Reason;
 use libc::{c_int, c_void, pid_t};
 use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
@@ -86,7 +87,7 @@ pub(crate) unsafe extern "C" fn posix_spawn_file_actions_adddup2(
     to: c_int,
 ) -> c_int {
     if let Some(stream) = table::stream(fd) {
-        stream.leave();
+        stream.leave(Reason::Passed);
     }
     // SAFETY: the C library's contract.
     unsafe { real::posix_spawn_file_actions_adddup2(actions, fd, to) }

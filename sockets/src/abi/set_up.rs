@@ -1,6 +1,6 @@
 //! Connecting, listening, accepting, and the end of halves.
 use crate::listener;
-use crate::sys::memory::{borrowed, errno, keeping_errno};
+use crate::sys::memory::{borrowed, errno, keeping_errno, set_errno};
 use crate::sys::real;
 use crate::table;
 use libc::{c_int, sockaddr, socklen_t};
@@ -59,13 +59,23 @@ fn forget(fd: c_int) {
 pub(crate) unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the C library's contract, here and below.
     let to = unsafe { address(at, len) };
-    let connecting =
-        to.filter(|_| fd >= 0).and_then(|to| listener::before_connect(fd, borrowed(fd), to));
+    let before = to.filter(|_| fd >= 0).map(|to| listener::before_connect(fd, borrowed(fd), to));
+    let connecting = match before.unwrap_or(Ok(None)) {
+        Ok(connecting) => connecting,
+        Err(refused) => {
+            set_errno(refused);
+            return -1;
+        }
+    };
     // SAFETY: as above.
     let done = unsafe { real::connect(fd, at, len) };
     if let Some(connecting) = connecting {
         let was_sent = done == 0 || matches!(errno(), Errno::INPROGRESS | Errno::INTR);
-        keeping_errno(|| connecting.after(fd, borrowed(fd), was_sent));
+        let after = keeping_errno(|| connecting.after(fd, borrowed(fd), was_sent));
+        if let Err(refused) = after {
+            set_errno(refused);
+            return -1;
+        }
     }
     done
 }
@@ -99,10 +109,8 @@ pub(crate) unsafe extern "C" fn accept4(
     // SAFETY: the C library's contract.
     let accepted = unsafe { real::accept4(fd, at, len, flags) };
     forget(accepted);
-    if accepted >= 0
-        && let Some(listener) = table::listener(fd)
-    {
-        listener.accepted(accepted, borrowed(accepted));
+    if accepted >= 0 {
+        listener::accepted(accepted, borrowed(accepted), table::listener(fd).as_ref());
     }
     accepted
 }

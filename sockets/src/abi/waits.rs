@@ -6,6 +6,7 @@ use crate::sys::memory::{returned, set_errno};
 use crate::sys::real;
 use crate::table::{self, Entry};
 use crate::waiter::Until;
+use ayre::socket::Reason;
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -76,7 +77,7 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     let Some(set) = table::epoll(epfd) else {
         // An epoll of two names, or one that came from elsewhere, is the kernel's alone.
         if let (libc::EPOLL_CTL_ADD, Some(stream)) = (op, stream) {
-            stream.be_plain();
+            stream.be_plain(Reason::SeveralWaiters);
         }
         return real();
     };

@@ -7,6 +7,7 @@
 #[macro_use]
 pub(crate) mod call;
 pub(crate) mod launch;
+pub(crate) mod seen;
 pub(crate) mod shared;
 
 /// The byte at a position of a stream: no two places nearby look alike.

@@ -3,6 +3,9 @@
 //!
 //! The program takes this process's place, so that its signals and its exit status are its own.
 
+mod list;
+mod tcp;
+
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use ayre::socket::policy::Policy;
+use ayre::socket::user_named;
 
 /// The file's name where it is installed, and where cargo has built it.
 const NAMES: [&str; 2] = ["libayre-sockets.so", "libayre_sockets.so"];
@@ -32,16 +37,25 @@ const NOT_EXECUTABLE: u8 = 126;
 /// The arguments of `ayre sockets`.
 #[derive(clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    subcommand_negates_reqs = true,
     after_help = "The program's own programs have the library, too. AYRE_SOCKETS=off in the \
     environment leaves all bytes to the kernel."
 )]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The folder where programs of several network namespaces meet, such as those of containers
     #[arg(long, value_name = "FOLDER")]
     meet: Option<PathBuf>,
     /// Each process that had a peer appends a line here at its end: connections, and bytes by way
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Which connections may, must not and must go by shared memory; in place of
+    /// /etc/ayre/sockets.policy
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// The program and its arguments
     #[arg(
         required = true,
@@ -52,9 +66,23 @@ pub(crate) struct Args {
     program: Vec<OsString>,
 }
 
+#[derive(clap::Subcommand)]
+enum Action {
+    /// List the connections of processes that run with the library, and by which way bytes go
+    List(list::Args),
+}
+
+/// Executes the program, or does what is asked in its place.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.action {
+        Some(Action::List(args)) => list::run(args),
+        None => execute(args),
+    }
+}
+
 /// Executes the program; comes back only where that fails.
 // spec: SOCK-1
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+fn execute(args: &Args) -> Result<ExitCode> {
     let library = library()?;
     let mut program = Command::new(&args.program[0]);
     program.args(&args.program[1..]).env(PRELOAD, preloaded(&library, env::var_os(PRELOAD)));
@@ -67,6 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         // The program may change its folder.
         program.env("AYRE_SOCKETS_REPORT", absolute(report)?);
     }
+    if let Some(policy) = &args.policy {
+        program.env("AYRE_SOCKETS_POLICY", checked(policy)?);
+    }
     if let Some(why) = found(&args.program[0]).as_deref().and_then(obstacle) {
         let name = args.program[0].display();
         eprintln!("ayre: {name} {why}: it runs without the library, and all its bytes go by TCP");
@@ -75,6 +106,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     eprintln!("ayre: {}: {error}", args.program[0].display());
     let is_absent = error.kind() == io::ErrorKind::NotFound;
     Ok(ExitCode::from(if is_absent { NOT_FOUND } else { NOT_EXECUTABLE }))
+}
+
+/// The path of a policy that each process of the program will read. A mistake in it is told here.
+// spec: SOCK-32
+fn checked(path: &Path) -> Result<PathBuf> {
+    let text = fs::read(path).with_context(|| path.display().to_string())?;
+    let (_, faults) = Policy::read(&String::from_utf8_lossy(&text), user_named);
+    if !faults.is_empty() {
+        let told = faults.iter().map(|it| format!("{}:{}: {it}", path.display(), it.line));
+        bail!("{}", told.collect::<Vec<_>>().join("\n"));
+    }
+    // The program may change its folder.
+    Ok(fs::canonicalize(path)?)
 }
 
 /// Where the library is: as the user says, or as it was built or installed.

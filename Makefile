@@ -63,7 +63,7 @@ consumers: ## Run MPI programs of others over Ayre, tests and real ones; ARGS=qu
 	@scripts/deps.sh cargo cc hpcc lmp mpirun.openmpi $(if $(filter quick,$(ARGS)),,pw.x) python3 xdlu
 	@scripts/consumers.sh $(ARGS)
 
-sockets-programs: ## Run real programs with libayre-sockets.so: ARGS='check redis', ARGS=figures
+sockets-programs: ## Run real programs with libayre-sockets.so: ARGS='check redis', figures, kills
 	@scripts/deps.sh cargo cc
 	@scripts/sockets-programs.sh $(ARGS)
 

@@ -4,6 +4,7 @@
 # programs are the scripts of sockets/programs/.
 #
 # usage: scripts/sockets-programs.sh check [PROGRAM...]     results
+#        scripts/sockets-programs.sh kills [PROGRAM...]     results where programs are killed
 #        scripts/sockets-programs.sh figures [PROGRAM...]   numbers, over TCP and over Ayre
 #        scripts/sockets-programs.sh faults [PROGRAM...]    each check must see spoilt bytes
 #
@@ -25,7 +26,7 @@ usage() {
 
 command="${1:-check}"
 [ "$#" -eq 0 ] || shift
-case "$command" in check | figures | faults) ;; *) usage ;; esac
+case "$command" in check | kills | figures | faults) ;; *) usage ;; esac
 
 if [ "${BETWEEN:-}" = hosts ]; then
     BETWEEN=made exec scripts/netns.sh with 2 scripts/sockets-programs.sh "$command" "$@"
@@ -102,14 +103,28 @@ verdict() {
     tail -n 12 "$work/out" | cut -c 1-300 | tr -cd '\11\12\40-\176' | sed 's/^/    /'
 }
 
-check() {
+# table PART PROGRAM...
+table() {
+    part="$1"
+    shift
     line "" program connections rings fallbacks "ring MB" "TCP MB"
-    for program in $(programs "$@"); do
+    for program in "$@"; do
         status=0
-        run check "$program" || status=$?
+        run "$part" "$program" || status=$?
         verdict "$program" "$status"
     done
     echo "$passed programs passed, $failed failed"
+}
+
+# Names are words.
+# shellcheck disable=SC2046
+check() { table check $(programs "$@"); }
+
+# shellcheck disable=SC2046
+kills() {
+    killing() { grep -q '^kills()' "sockets/programs/$1.sh"; }
+    [ "$#" -gt 0 ] || set -- $(for one in $(programs); do ! killing "$one" || echo "$one"; done)
+    table kills "$@"
 }
 
 # A check that passes with a library that spoils bytes is no check.

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # Read by the scripts of this folder. Each says what it `needs`, and has two functions: `check`
 # fails unless a program's results are right, `figures` prints a line `NAME VALUE UNIT` for each
-# number. In the end it calls `main "$@"`. The environment says how:
+# number; some have `kills`, too: programs are killed, and others must find that out and go on. In
+# the end a script calls `main "$@"`. The environment says how:
 #
 #   LIBRARY   what programs load beforehand, or `none` (the default)
 #   SIDES     who loads it: both (the default), server, client
@@ -101,7 +102,8 @@ run_with() {
 
 client() { run_with "$client_library" "$@"; }
 
-# begin LOG COMMAND...: a client that others run beside; `pid` is its number.
+# begin LOG COMMAND...: a client that others run beside, which reads the file `input`; `pid` is its
+# number.
 begin() {
     log="$work/$1.log"
     shift
@@ -109,7 +111,7 @@ begin() {
         inside=${CLIENT_NETNS:+ip netns exec $CLIENT_NETNS}
         limit="timeout --foreground -k 5 $patience"
         exec_with "$client_library" "$@"
-    ) >"$log" 2>"$log.errors" </dev/null &
+    ) >"$log" 2>"$log.errors" <"${input:-/dev/null}" &
     pid=$!
     running="$pid $running"
 }
@@ -173,13 +175,62 @@ free_port() {
 stop() {
     over "$1" || kill "$1" 2>/dev/null || true
     wait_until "process $1 ends after SIGTERM" over "$1"
+    forget "$1"
+}
+
+forget() {
     wait "$1" 2>/dev/null || true
     rest=
-    for other in $running; do
-        [ "$other" = "$1" ] || rest="$rest $other"
+    for begun in $running; do
+        [ "$begun" = "$1" ] || rest="$rest $begun"
     done
     running="$rest"
 }
+
+# kill_hard PID: by the signal that no program sees.
+kill_hard() {
+    kill -9 "$1"
+    wait_until "process $1 is killed" over "$1"
+    forget "$1"
+}
+
+# kill_child PID: the program that a process has begun and waits for, as clients are begun.
+kill_child() {
+    pkill -9 -P "$1"
+    wait_until "the child of $1 is killed" over "$1"
+    forget "$1"
+}
+
+# fails PID WORDS: a client that has begun comes to an end, and knows that it is no good one.
+fails() {
+    wait_until "$2" over "$1"
+    status=0
+    wait "$1" || status=$?
+    [ "$status" -ne 0 ] || fail "$2: status 0"
+    [ "$status" -ne 124 ] || fail "$2: not after $patience s"
+    forget "$1"
+}
+
+# has_children PID COUNT: but for those that are over.
+has_children() { [ "$(pgrep -c -r R,S,D -P "$1")" -eq "$2" ]; }
+
+# long LOG LINES: so many are there, all told.
+long() { [ "$(wc -l <"$work/$1.log")" -ge "$2" ]; }
+
+# anew: the report counts from here. Processes that are killed have none, and those that come after
+# must have rings.
+anew() { : >"$report"; }
+
+# left: processes that work in the folder of this script, or have a file of it.
+left() {
+    for process in /proc/[0-9]*; do
+        [ "${process#/proc/}" != $$ ] || continue
+        find "$process/cwd" "$process/fd" -lname "$work/*" 2>/dev/null | grep -q . || continue
+        tr '\0' ' ' <"$process/cmdline" && echo
+    done
+}
+
+nobody_left() { [ -z "$(left)" ]; }
 
 stop_all() {
     for one in $running; do
@@ -264,11 +315,17 @@ main() {
         stop_all
         summary
         ;;
+    kills)
+        kills
+        stop_all
+        wait_until "nobody is left of: $(left | tr '\n' ';')" nobody_left
+        summary
+        ;;
     figures)
         figures
         stop_all
         [ -z "$SUMMARY" ] || summary >"$SUMMARY"
         ;;
-    *) echo "usage: $0 check|figures" >&2 && exit 2 ;;
+    *) echo "usage: $0 check|kills|figures" >&2 && exit 2 ;;
     esac
 }

@@ -51,6 +51,37 @@ check() {
     by_rings 300000000
 }
 
+# A server takes the next client when one is killed; a client ends when the server is killed.
+kills() {
+    serve server "$port" iperf3 -s -B "$ADDRESS" -p "$port"
+    server=$pid
+    for way in "" "-R" "-P 4"; do
+        # The way is words.
+        # shellcheck disable=SC2086
+        begin killed iperf3 -c "$ADDRESS" -p "$port" -t 50 -i 0.1 --forceflush $way
+        victim=$pid
+        wait_until "it has begun" long killed 6
+        kill_child "$victim"
+        wait_until "the server takes the next" takes_next
+        [ "$(member "$out" sum_received bytes)" -gt 10000000 ] || fail "after iperf3 $way: little"
+    done
+    begin left iperf3 -c "$ADDRESS" -p "$port" -t 50 -i 0.1 --forceflush
+    client=$pid
+    wait_until "it has begun" long left 6
+    kill_hard "$server"
+    fails "$client" "a client hears of the killed server"
+    anew
+    serve server "$port" iperf3 -s -B "$ADDRESS" -p "$port"
+    iperf next -n 100M
+    by_rings 10000000
+}
+
+# It refuses while it has not left the last one.
+takes_next() {
+    out="$work/next.json"
+    client iperf3 -c "$ADDRESS" -p "$port" -J -n 100M >"$out"
+}
+
 figures() {
     [ "$OVER" = tcp ] || return 0
     serve server "$port" iperf3 -s -B "$ADDRESS" -p "$port"

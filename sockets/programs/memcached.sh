@@ -8,7 +8,7 @@ port=$(free_port)
 
 check() {
     become nobody
-    serve server "$port" memcached -l "$ADDRESS" -p "$port" -U 0 -m 256 -I 2m
+    cache
     mkdir "$work/files"
     for i in $(seq 50); do
         data "$work/files/file$i" $((i * i * 400))
@@ -33,13 +33,56 @@ check() {
     by_rings 10000000
 }
 
+# Others go on when a client is killed, and a client goes on when the server is.
+kills() {
+    become nobody
+    cache
+    data "$work/file" 900000
+    for turn in 1 2 3; do
+        mix
+        begin "load$turn" memcaslap -s "$ADDRESS:$port" -T 2 -c 32 -F "$work/mix" -t 60s
+        victim=$pid
+        wait_until "it is at work" has_connections 32
+        kill_child "$victim"
+        client memccp --servers="$ADDRESS:$port" "$work/file" || fail memccp
+        client memccat --servers="$ADDRESS:$port" file | head -c 900000 >"$work/got"
+        alike "$work/got" "$work/file" "a file, while a client is killed"
+        wait_until "the server has left the killed client" has_no_connections
+    done
+    kill_hard "$server"
+    ! client memccat --servers="$ADDRESS:$port" file >"$work/got" 2>&1 || fail "no server is there"
+    anew
+    cache
+    client memccp --servers="$ADDRESS:$port" "$work/file" || fail memccp
+    client memccat --servers="$ADDRESS:$port" file | head -c 900000 >"$work/got"
+    alike "$work/got" "$work/file" "a file, when the server has come back"
+    # The file itself may come before either side has shown that it waits.
+    by_rings 1
+}
+
+connections() {
+    client memcstat --servers="$ADDRESS:$port" | sed -n 's/.*curr_connections: \([0-9]*\).*/\1/p'
+}
+
+has_connections() { [ "$(connections)" -gt "$1" ]; }
+
+# But for those of the one that asks, and of the server itself.
+has_no_connections() { [ "$(connections)" -lt 32 ]; }
+
+cache() {
+    serve server "$port" memcached -l "$ADDRESS" -p "$port" -U 0 -m 256 -I 2m
+    server=$pid
+}
+
 # load OPTION...
 load() {
-    # Its own words for keys, values, and nine reads for each write.
-    printf 'key\n16 16 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n' >"$work/mix"
+    mix
     client memcaslap -s "$ADDRESS:$port" -T 2 -c 32 -F "$work/mix" "$@" >"$work/load" 2>&1 ||
         fail "memcaslap: $(cat "$work/load")"
 }
+
+# Its own words for keys, values, and nine reads for each write.
+mix() { printf 'key\n16 16 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n' >"$work/mix"; }
 
 figures() {
     [ "$OVER" = tcp ] || return 0

@@ -45,6 +45,49 @@ check() {
     by_rings 9000000
 }
 
+# A killed subscriber gets the rest when it has come back; others have missed nothing.
+kills() {
+    broker
+    seq 20000 >"$work/lines"
+    subscribe killed
+    killed=$pid
+    subscribe other -C 20000
+    other=$pid
+    wait_until "two have subscribed" subscribed 2
+    input="$work/lines"
+    begin publisher mosquitto_pub -h "$ADDRESS" -p "$port" -q 1 -t lines -l
+    publisher=$pid
+    input=
+    wait_until "the first has lines" long killed 500
+    kill_child "$killed"
+    finishes "$publisher" "the publisher"
+    finishes "$other" "the other subscriber"
+    alike "$work/other.log" "$work/lines" "lines of the other subscriber"
+    subscribe again
+    again=$pid
+    wait_until "the rest has come" ends_with_last
+    stop "$again"
+    # A line may come twice where it was not acknowledged, and one may be lost at the killed one.
+    from=$(head -n 1 "$work/again.log")
+    seq "$from" 20000 >"$work/wanted"
+    alike "$work/again.log" "$work/wanted" "the rest"
+    first=$(wc -l <"$work/killed.log")
+    if [ "$from" -gt $((first + 200)) ] || [ "$from" -lt $((first - 200)) ]; then
+        fail "the rest begins at $from, and $first lines had come"
+    fi
+    by_rings 100000
+}
+
+# subscribe LOG OPTION...: the first two names are one client.
+subscribe() {
+    as_client=$([ "$1" = other ] && echo other || echo one)
+    called="$1"
+    shift
+    begin "$called" mosquitto_sub -h "$ADDRESS" -p "$port" -q 1 -c -i "$as_client" -t lines "$@"
+}
+
+ends_with_last() { [ "$(tail -n 1 "$work/again.log")" = 20000 ]; }
+
 figures() {
     [ "$OVER" = tcp ] || return 0
     broker

@@ -107,6 +107,39 @@ LUA
         fail "wrk $1: $(grep right= "$work/wrk")"
 }
 
+# When one worker is killed in the middle of answers, and when both are, others go on.
+kills() {
+    configure
+    web
+    master=$pid
+    wait_until "two workers are there" has_children "$master" 2
+    for killed in 1 2; do
+        begin "wrk$killed" wrk -t 2 -c 40 -d 2s "http://$ADDRESS:$port/short"
+        wrk=$pid
+        rm -f "$work/slow"
+        begin "slow$killed" curl -sS --limit-rate 1M -o "$work/slow" "http://$ADDRESS:$port/long"
+        slow=$pid
+        wait_until "answers are on their way" test -s "$work/slow"
+        # One of the two has the slow answer.
+        workers=$(pgrep -P "$master" | head -n "$killed")
+        # Numbers are words.
+        # shellcheck disable=SC2086
+        kill -9 $workers
+        for worker in $workers; do
+            wait_until "worker $worker is killed" over "$worker"
+        done
+        wait_until "other workers are there" has_children "$master" 2
+        finishes "$wrk" "wrk while workers are killed"
+        awk '/requests in/ { exit $1 < 1000 }' "$work/wrk$killed.log" ||
+            fail "few answers: $(cat "$work/wrk$killed.log")"
+        [ "$killed" -eq 1 ] || fails "$slow" "an answer of a killed worker"
+        stop "$slow"
+        fetch "$work/pages/long" "http://$ADDRESS:$port/long"
+        many "http://$ADDRESS:$port"
+    done
+    by_rings 10000000
+}
+
 figures() {
     [ "$OVER" = tcp ] || return 0
     configure

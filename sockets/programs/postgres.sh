@@ -15,9 +15,18 @@ database() {
     # shellcheck disable=SC2086
     $as initdb -D "$work/data" -U test -A trust --no-sync >"$work/initdb.log" 2>&1 || fail initdb
     echo "host all all $ADDRESS/16 trust" >>"$work/data/pg_hba.conf"
-    serve server "$port" postgres -D "$work/data" -h "$ADDRESS" -p "$port" -k "$work" -F
-    wait_until "it takes connections" sql postgres 'select 1' >/dev/null 2>&1
+    server
     client createdb -h "$ADDRESS" -p "$port" -U test test
+}
+
+server() {
+    serve server "$port" postgres -D "$work/data" -h "$ADDRESS" -p "$port" -k "$work" -F
+    server=$pid
+    takes_connections
+}
+
+takes_connections() {
+    wait_until "it takes connections" sql postgres 'select 1' >/dev/null 2>&1
 }
 
 # sql DATABASE COMMAND: bare values.
@@ -73,6 +82,52 @@ totals() {
             s = (select sum(tbalance) from pgbench_tellers),
             s = (select sum(bbalance) from pgbench_branches), n from history"
 }
+
+# All totals agree when a process of the server was killed, and when all were.
+kills() {
+    database
+    bench -i -I dtGvp -s 2
+    for victim in one all; do
+        transactions "$victim"
+        if [ "$victim" = one ]; then
+            kill -9 "$(pgrep -P "$server" -f 'test test .*(UPDATE|BEGIN|COMMIT|idle)' | head -n 1)"
+        else
+            kill_hard "$server"
+        fi
+        for pid in $benches; do
+            fails "$pid" "pgbench hears of a killed server"
+        done
+        if [ "$victim" = one ]; then
+            takes_connections
+        else
+            # It does not begin while one of the killed server's processes is there.
+            wait_until "the others of the server end" nobody_left
+            anew
+            server
+        fi
+        equal "$(totals | cut -d '|' -f 1-3)" "t|t|t" "totals after $victim was killed"
+        told=$(sed -n 's/^number of transactions actually processed: \([0-9]*\).*/\1/p' \
+            "$work/$victim"*.log | awk '{ n += $1 } END { print n + 0 }')
+        [ "$(totals | cut -d '|' -f 4)" -ge "$told" ] || fail "less than $told in the history"
+        sql test 'truncate pgbench_history; update pgbench_accounts set abalance = 0;
+            update pgbench_tellers set tbalance = 0; update pgbench_branches set bbalance = 0'
+    done
+    bench -c 8 -j 2 -t 50
+    equal "$(totals)" "t|t|t|400" "totals in the end"
+    by_rings 100000
+}
+
+# transactions NAME: by two programs of four clients, and all are at work.
+transactions() {
+    benches=
+    for number in 1 2; do
+        begin "$1$number" pgbench -h "$ADDRESS" -p "$port" -U test -n -c 4 -t 1000000 test
+        benches="$benches $pid"
+    done
+    wait_until "transactions are done" has_history 200
+}
+
+has_history() { [ "$(sql test 'select count(*) from pgbench_history')" -ge "$1" ]; }
 
 figures() {
     database

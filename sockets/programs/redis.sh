@@ -10,7 +10,7 @@ port=$(free_port)
 redis() {
     log_name="$1" at="$2"
     shift 2
-    mkdir "$work/$log_name"
+    mkdir -p "$work/$log_name"
     serve "$log_name" "$at" redis-server --port "$at" --bind "$ADDRESS" --save '' --appendonly no \
         --dir "$work/$log_name" --protected-mode no --unixsocket "$work/$log_name/socket" "$@"
 }
@@ -66,6 +66,63 @@ replicated() {
         client redis-cli -h "$ADDRESS" -p "$other" info replication |
         grep -q '^master_link_status:up'
 }
+
+# Each value that the server has acknowledged is there when it has come back.
+kills() {
+    port=$(free_port)
+    keeps="--appendonly yes --appendfsync always"
+    # Options are words.
+    # shellcheck disable=SC2086
+    redis server "$port" $keeps
+    server=$pid
+    writers=
+    for writer in 1 2 3 4; do
+        seq 1000000 | sed "s/.*/SET $writer-& value&/" >"$work/sets$writer"
+        input="$work/sets$writer"
+        begin "writer$writer" redis-cli -e -h "$ADDRESS" -p "$port"
+        writers="$writers $pid"
+    done
+    input=
+    for writer in 1 2 3 4; do
+        wait_until "writer $writer has written" long "writer$writer" 500
+    done
+    kill_hard "$server"
+    for writer in 1 2 3 4; do
+        wait_until "writer $writer hears of it" grep -q connect "$work/writer$writer.log.errors"
+    done
+    # They would go on with all they have.
+    for pid in $writers; do
+        stop "$pid"
+    done
+    anew
+    # shellcheck disable=SC2086
+    redis server "$port" $keeps
+    for writer in 1 2 3 4; do
+        count=$(grep -c '^OK' "$work/writer$writer.log")
+        seq "$count" | sed "s/^/GET $writer-/" >"$work/gets"
+        seq "$count" | sed 's/^/value/' >"$work/wanted"
+        cli <"$work/gets" >"$work/got"
+        alike "$work/got" "$work/wanted" "what writer $writer was told is there"
+    done
+
+    # Others go on when a client is killed.
+    for turn in 1 2 3 4 5; do
+        begin "killed$turn" redis-benchmark -h "$ADDRESS" -p "$port" -c 20 -P 8 -n 10000000 -q \
+            incr killed
+        victim=$pid
+        wait_until "it is at work" raised
+        kill_child "$victim"
+        client redis-benchmark -h "$ADDRESS" -p "$port" -c 20 -n 5000 -q incr counter >/dev/null
+        equal "$(cli get counter)" $((turn * 5000)) "a counter that others raise"
+        wait_until "the server has left the killed client" one_is_connected
+        cli del killed >/dev/null
+    done
+    by_rings 100000
+}
+
+raised() { [ "$(cli get killed)" -gt 1000 ] 2>/dev/null; }
+
+one_is_connected() { cli info clients | grep -q '^connected_clients:1.$'; }
 
 figures() {
     redis server "$port"

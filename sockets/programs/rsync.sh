@@ -20,6 +20,34 @@ CONF
         --config="$work/conf" --log-file="$work/rsync.log"
 }
 
+# The other end of a copy ends when one is killed, and the daemon goes on.
+kills() {
+    daemon
+    server=$pid
+    url="rsync://$ADDRESS:$port/folder/"
+    data "$work/here/long" 20000000
+    for victim in client server; do
+        begin "$victim" rsync -a --bwlimit=4M "$work/here/" "$url"
+        copying=$pid
+        wait_until "a part is there" some_is_there
+        if [ "$victim" = client ]; then
+            kill_child "$copying"
+        else
+            pkill -9 -P "$server"
+            fails "$copying" "the client hears of the killed server"
+        fi
+        wait_until "the server's part ends" has_children "$server" 0
+        find "$work/there" -type f -delete
+    done
+    copy "$work/here/" "$url"
+    same_folders "$work/here" "$work/there" "a folder there, in the end"
+    copy "$url" "$work/back/"
+    same_folders "$work/here" "$work/back" "a folder back, in the end"
+    by_rings 1
+}
+
+some_is_there() { [ -n "$(find "$work/there" -type f -size +100k)" ]; }
+
 copy() { client rsync -a --delete "$@" || fail "rsync $*"; }
 
 same_folders() { diff -r "$1" "$2" >"$work/diff" || fail "$3: $(head -n 3 "$work/diff")"; }

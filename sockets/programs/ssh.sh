@@ -71,6 +71,31 @@ check() {
     by_rings 10000000
 }
 
+# The other end hears of it when one is killed, and the daemon goes on.
+kills() {
+    daemon
+    server=$pid
+    data "$work/file" 3000000
+    for victim in client server; do
+        begin "$victim" ssh -F "$work/config" there yes
+        reading=$pid
+        wait_until "output comes" long "$victim" 100000
+        if [ "$victim" = client ]; then
+            kill_child "$reading"
+        else
+            pkill -9 -P "$server"
+            fails "$reading" "the client hears of the killed server"
+        fi
+        : >"$work/$victim.log"
+        wait_until "the server's part ends" has_children "$server" 0
+    done
+    shell there cat "$work/file" >"$work/got" || fail "ssh cat"
+    alike "$work/got" "$work/file" "a file from there, in the end"
+    shell there "cat >$work/put" <"$work/file" || fail "ssh cat >"
+    alike "$work/put" "$work/file" "a file to there, in the end"
+    by_rings 0
+}
+
 figures() {
     [ "$OVER" = tcp ] || return 0
     daemon

@@ -114,24 +114,33 @@ impl Set {
         self.inner.after_fork(|_| {});
     }
 
-    /// Leaves all to the kernel: the epoll has another name, by which it may be waited for.
+    /// Whether this is the descriptor by which the set calls its epoll.
+    pub(crate) fn is_called(&self, fd: i32) -> bool {
+        self.epfd == fd
+    }
+
+    /// Leaves all to the kernel: the epoll goes on by another name.
     pub(crate) fn dissolve(self: &Arc<Self>) {
         let mut inner = self.lock();
-        for (pair, bell) in inner.bells.drain(..) {
+        inner.hot.clear();
+        let mut registrations = std::mem::take(&mut inner.registrations);
+        for known in registrations.values_mut() {
+            known.get_up();
+            known.stream.be_plain(Reason::SeveralWaiters);
+            known.stream.part(self);
+        }
+        // The parent's set goes on, and has the same epoll.
+        if self.is_inherited() {
+            return;
+        }
+        for (pair, bell) in std::mem::take(&mut inner.bells) {
             let number = bell.fd().as_raw_fd();
             let _ = wait::control(self.epfd, libc::EPOLL_CTL_DEL, number, (0, 0));
             waiter::give_back(Some(pair), bell);
         }
-        inner.hot.clear();
-        let registrations = std::mem::take(&mut inner.registrations);
-        for (fd, mut known) in registrations {
-            known.get_up();
-            known.stream.be_plain(Reason::SeveralWaiters);
-            known.stream.part(self);
-            if !known.is_fired {
-                let event = (known.wanted, known.data);
-                let _ = wait::control(self.epfd, libc::EPOLL_CTL_MOD, fd, event);
-            }
+        for (fd, known) in registrations.iter().filter(|(_, known)| !known.is_fired) {
+            let event = (known.wanted, known.data);
+            let _ = wait::control(self.epfd, libc::EPOLL_CTL_MOD, *fd, event);
         }
     }
 

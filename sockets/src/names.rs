@@ -1,4 +1,5 @@
 //! Descriptors that refer to one socket: duplicates, closing, and forked children.
+use crate::epoll::Set;
 use crate::listener;
 use crate::policy;
 use crate::report;
@@ -38,18 +39,17 @@ pub(crate) fn duplicated(fd: i32, to: i32) {
         }
         stream.add_name();
     }
-    if let Some(Entry::Epoll(set)) = entry.as_deref() {
-        set.dissolve();
-        drop(table::set(fd, None));
-        return;
-    }
     drop(table::set(to, entry));
 }
 
 /// The program is about to close a descriptor, or to put another file there.
 pub(crate) fn closing(fd: i32, socket: BorrowedFd<'_>) {
     let Some(entry) = table::set(fd, None) else { return };
-    let Entry::Stream(stream) = &*entry else { return };
+    let stream = match &*entry {
+        Entry::Stream(stream) => stream,
+        Entry::Epoll(set) if set.is_called(fd) => return leave_epoll(set),
+        Entry::Listener(_) | Entry::Epoll(_) => return,
+    };
     if !stream.remove_name() {
         // Threads that wait by this name go on by another.
         return stream.wake_all();
@@ -57,6 +57,17 @@ pub(crate) fn closing(fd: i32, socket: BorrowedFd<'_>) {
     stream.sets().iter().for_each(|set| set.remove(fd));
     if !stream.outlive(socket) {
         close(stream, socket);
+    }
+}
+
+/// The descriptor by which a set calls its epoll is about to be closed. If the epoll has other
+/// names, it goes on without the set.
+fn leave_epoll(set: &Arc<Set>) {
+    for (fd, entry) in table::all() {
+        if matches!(&*entry, Entry::Epoll(known) if Arc::ptr_eq(known, set)) {
+            set.dissolve();
+            drop(table::set(fd, None));
+        }
     }
 }
 

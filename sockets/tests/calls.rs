@@ -92,13 +92,12 @@ fn compare(row: &str) {
 }
 
 macro_rules! rows {
-    ($($subject:ident: $($(#[$mark:meta])? $row:ident)*;)*) => {
+    ($($subject:ident: $($row:ident)*;)*) => {
         /// Names, subjects and functions.
         const ROWS: &[(&str, &str, fn(&mut End))] =
             &[$($((stringify!($row), stringify!($subject), $subject::$row)),*),*];
         $($(
             #[test]
-            $(#[$mark])?
             fn $row() {
                 compare(stringify!($row));
             }
@@ -110,9 +109,7 @@ rows! {
     messages:
         several_messages vectors_with_flags system_calls_by_number urgent_byte shutdown_of_writing
         shutdown_of_reading shutdown_of_both shutdown_while_a_thread_reads
-        wrong_addresses
-        #[ignore = "the thread's read is over, and the bytes are lost"]
-        close_while_a_thread_reads;
+        wrong_addresses close_while_a_thread_reads;
     names:
         two_epolls epoll_with_two_names epoll_with_two_names_at_first dup2_onto_all;
     programs:
@@ -127,14 +124,10 @@ rows! {
     rows:
         read_and_write peek waitall dontwait receive_timeout available options half_close
         close_with_unread_bytes linger_zero broken_pipe kill_of_a_process epoll_kinds nested_epoll
-        dup2_onto_it hundred_children close_range_of_all a_shell_answers;
+        duplicated_epoll dup2_onto_it hundred_children close_range_of_all a_shell_answers;
     signals:
         interrupted_reads restarted_reads interrupted_writes restarted_write send_timeout
-        masks_of_waits signal_of_bytes
-        #[ignore = "after a signal, the library goes on with a call that has a timeout"]
-        timeouts_and_signals
-        #[ignore = "the library tells of the signal, and not of the bytes"]
-        masks_and_bytes;
+        masks_of_waits signal_of_bytes timeouts_and_signals masks_and_bytes;
 }
 
 /// Without this, all rows could pass over plain TCP.

@@ -31,7 +31,8 @@ static BEFORE_MAIN: extern "C" fn() = {
         let Ok(role) = std::env::var(ROLE) else { return };
         let name = std::env::var(ACT).expect("the act is named");
         let (_, act) = ACTS.iter().find(|(n, _)| *n == name).expect("the act exists");
-        let mut end = End::open(role == "server");
+        let mut end = End::new(role == "server");
+        end.connect();
         if role == "client" {
             act(&mut end);
         }

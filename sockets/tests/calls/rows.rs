@@ -270,6 +270,31 @@ pub(crate) fn nested_epoll(end: &mut End) {
     end.meet();
 }
 
+/// Both names of an epoll tell the same, also when the first is closed.
+pub(crate) fn duplicated_epoll(end: &mut End) {
+    let first = call!(epoll_create1(0)).expect("an epoll descriptor") as c_int;
+    let second = call!(dup(first)).expect("its duplicate") as c_int;
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 3 };
+    let told = call!(epoll_ctl(second, libc::EPOLL_CTL_ADD, end.fd, &mut event));
+    end.told("EPOLL_CTL_ADD", told);
+    for epoll in [first, second, second] {
+        end.meet();
+        if end.server {
+            let told = call!(epoll_wait(epoll, &mut event, 1, TIME));
+            end.told("epoll_wait", told);
+            let told = call::read(end.fd, &mut [0; 20]);
+            end.told("read", told);
+        } else {
+            let told = call::write(end.fd, b"wake");
+            end.told("write", told);
+        }
+        end.meet();
+        if epoll == second {
+            let _ = close(first);
+        }
+    }
+}
+
 pub(crate) fn dup2_onto_it(end: &mut End) {
     if end.server {
         let null = call!(open(c"/dev/null".as_ptr(), libc::O_RDONLY)).expect("a file") as c_int;

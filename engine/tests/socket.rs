@@ -103,7 +103,9 @@ impl Test {
                 end.connection.want_bytes(None);
                 self.models[1 - side].sleeps = None;
             }
-            Step::WantKernel => self.lie_down(side, |end| end.connection.want_kernel(Some(&end.bell))),
+            Step::WantKernel => {
+                self.lie_down(side, |end| end.connection.want_kernel(Some(&end.bell)))
+            }
             Step::WantRoom => {
                 end.room.hush();
                 end.connection.want_room(Some(&end.room));
@@ -208,6 +210,8 @@ impl Test {
             end.end_writing();
             end.socket.shutdown(Shutdown::Write).unwrap();
             self.models[side].is_ended = true;
+            // Nobody waits for room to write behind the end.
+            self.models[side].waits_for_room = false;
         }
     }
 

@@ -11,7 +11,8 @@
 //! | `sys/` | the C library's own functions, memory that C points to |
 //! | `table.rs` | what the descriptors of the process are |
 //! | `listener.rs` | how two programs find each other |
-//! | `stream.rs` | one socket: reading, writing, and who waits for it |
+//! | `stream.rs` | one socket: reading and writing |
+//! | `watch.rs` | the sleepers of a socket, and what its peer is told of them |
 //! | `waiter.rs` | how threads wait |
 //! | `epoll.rs`, `poll.rs` | many descriptors at once |
 //! | `names.rs` | duplicates, closing, forks |

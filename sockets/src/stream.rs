@@ -16,8 +16,8 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// How often an accepted connection looks for its offer before it stays with the kernel.
 const LOOKS: u32 = 256;
@@ -162,8 +162,7 @@ impl Stream {
                     return Ok(len);
                 }
             }
-            call.get_or_insert_with(|| Call::begin(self));
-            self.wait(fd, Direction::In, &mut until)?;
+            self.wait(fd, Direction::In, (&mut until, &mut call))?;
             fd = self.name(fd)?;
         }
     }
@@ -218,10 +217,9 @@ impl Stream {
                 return Ok(done);
             }
             self.shortages.fetch_add(1, Ordering::Relaxed);
-            call.get_or_insert_with(|| Call::begin(self));
             let waited = match flags.contains(SendFlags::DONTWAIT) {
                 true => Err(Errno::AGAIN),
-                false => self.wait(fd, Direction::Out, &mut until),
+                false => self.wait(fd, Direction::Out, (&mut until, &mut call)),
             };
             match waited.and_then(|()| self.name(fd)) {
                 Ok(name) => fd = name,
@@ -233,7 +231,12 @@ impl Stream {
 
     /// Waits until a direction may be ready. `EAGAIN` where the socket does not block, or its time
     /// is up.
-    fn wait(&self, fd: i32, direction: Direction, until: &mut Until) -> Result<(), Errno> {
+    fn wait<'a>(
+        &'a self,
+        fd: i32,
+        direction: Direction,
+        (until, call): (&mut Until, &mut Option<Call<'a>>),
+    ) -> Result<(), Errno> {
         let socket = memory::borrowed(fd);
         if *until == Until::Unknown {
             if fcntl_getfl(socket).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK)) {
@@ -243,6 +246,7 @@ impl Stream {
             let timeout = if direction == Direction::In { timeout } else { sockopt::Timeout::Send };
             *until = Until::after(sockopt::socket_timeout(socket, timeout).ok().flatten());
         }
+        call.get_or_insert_with(|| Call::begin(self));
         waiter::wait_for(self, fd, direction, *until)
     }
 
@@ -351,7 +355,8 @@ impl Stream {
     /// A program that makes a buffer of its socket smaller than a ring counts on writers that wait
     /// early: from now on, that direction goes by the kernel.
     pub(crate) fn keep_to_buffers(&self, socket: BorrowedFd<'_>) {
-        let [out, into] = memory::set_buffers(socket.as_raw_fd()).map(|set| set.is_some_and(|size| size < RING));
+        let [out, into] =
+            memory::set_buffers(socket.as_raw_fd()).map(|set| set.is_some_and(|size| size < RING));
         if out || into {
             self.connection.keep_reason(Reason::Option);
         }

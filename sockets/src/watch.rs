@@ -1,4 +1,4 @@
-//! Who sleeps for a stream, and what its peer is told of that.
+//! The sleepers of a stream, and what its peer is told of them.
 //!
 //! The peer rings one bell when bytes come by the ring, and one when the ring has room. So a
 //! stream that two threads or epolls wait for goes back to the kernel, which wakes all of them.
@@ -155,7 +155,7 @@ impl Watch {
         self.sleepers()
     }
 
-    /// Whether a sleeper has something to do of which it is not sure to hear: something may come
+    /// Whether a sleeper has something to do of which it is not sure to hear. Something may come
     /// for this direction, or the kernel may have room for what it is owed.
     pub(crate) fn is_unsure(
         &self,

@@ -111,7 +111,8 @@ rows! {
         shutdown_of_reading shutdown_of_both shutdown_while_a_thread_reads
         wrong_addresses close_while_a_thread_reads;
     names:
-        two_epolls epoll_with_two_names epoll_with_two_names_at_first dup2_onto_all;
+        two_epolls epoll_with_two_names epoll_with_two_names_at_first dup2_onto_all
+        order_of_connections;
     programs:
         program_by_execl program_by_execl_of_many program_by_execle program_by_execlp
         program_by_execv program_by_execvp program_by_execvpe program_by_execve program_by_fexecve

@@ -161,6 +161,7 @@ fn random_programs_over_tcp_see_what_the_model_allows() {
     search(|program| run(program, Net::Plain, None).map(|_| ()));
 }
 
+// spec: SOCK-18, SOCK-22, SOCK-38
 #[test]
 fn random_programs_see_nothing_that_tcp_does_not_allow() {
     search(compare);

@@ -173,7 +173,8 @@ impl Seat {
         }
         self.remove_dead();
         if !self.replace_holder(0, unborn) {
-            self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Release);
+            // Relaxed: it orders nothing.
+            self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Relaxed);
         }
     }
 
@@ -225,7 +226,8 @@ impl Seat {
     pub(crate) fn come_back(&self) {
         let this = this_process();
         if !self.holders().any(|holder| holder == this) && !self.replace_holder(0, this) {
-            self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Release);
+            // Relaxed: it orders nothing.
+            self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Relaxed);
         }
     }
 

@@ -1,4 +1,5 @@
 //! One connection: reading and writing, which never block here.
+mod owed;
 mod wishes;
 
 use super::meeting::{Addresses, Found};
@@ -10,14 +11,14 @@ use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::sys::fork;
 use ayre_proto::lane::Malformed;
 use ayre_proto::socket::{
-    From, Incoming, MARKS, Outgoing, RING, Reason, Span, Taken, TakenBack, To, Wants, Written,
+    From, Incoming, MARKS, Outgoing, RING, Reason, Span, Taken, To, Wants, Written,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, recvmsg, send,
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, recvmsg,
     sendmsg, shutdown,
 };
 use std::sync::{Arc, OnceLock};
@@ -77,7 +78,7 @@ pub struct Connection {
 const READING: usize = 0;
 const WRITING: usize = 1;
 
-/// The family's memory, as soon as there is a connection; None inside where there is none to be had.
+/// The family's memory, as soon as it was wanted; None inside where there is none to be had.
 static FAMILY: fork::Shared<Option<Option<&'static Family>>> = fork::Shared::new(None);
 
 /// Before a fork.
@@ -510,67 +511,6 @@ impl Connection {
             self.seat.end();
         }
         Err(Errno::AGAIN)
-    }
-
-    /// Passes what the reader has left in the ring on to the kernel, if the reader has gone.
-    ///
-    /// # Errors
-    /// `EAGAIN` where the kernel has no room for it yet.
-    pub fn settle(&self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
-        let Some(shared) = self.shared() else { return Ok(()) };
-        if shared.slot.wants().get() != Wants::Gone {
-            return Ok(());
-        }
-        let Some(_held) = family::lock(self.seat.write_lock()) else { return Ok(()) };
-        let mut end = self.seat.outgoing();
-        let is_new = !end.is_left && !self.seat.is_ended();
-        let taken_back = if is_new { self.take_back(shared, socket, &mut end) } else { Ok(()) };
-        let paid = taken_back.and_then(|()| self.pay(shared, socket));
-        if let Err(errno) = paid
-            && !matches!(errno, Errno::AGAIN | Errno::INTR | Errno::PIPE)
-        {
-            self.keep_error(errno);
-        }
-        paid
-    }
-
-    fn take_back(
-        &self,
-        shared: &Shared,
-        socket: BorrowedFd<'_>,
-        end: &mut Outgoing,
-    ) -> Result<(), Errno> {
-        let before = *end;
-        match end.take_back(self.taken_by_peer(shared, end)) {
-            Err(Malformed) | Ok(TakenBack::Broken) => Err(self.break_off(socket)),
-            Ok(TakenBack::Span(span)) => {
-                self.seat.set_outgoing(end, &before);
-                self.seat.set_owed(span);
-                self.seat.count_kernel_written(span.len);
-                self.pay(shared, socket)
-            }
-        }
-    }
-
-    /// Whether the kernel is owed bytes, for which it had no room yet.
-    pub fn owes(&self) -> bool {
-        self.seat.owed().len > 0
-    }
-
-    /// Sends the kernel what it is owed.
-    #[inline]
-    fn pay(&self, shared: &Shared, socket: BorrowedFd<'_>) -> Result<(), Errno> {
-        let mut owed = self.seat.owed();
-        while owed.len > 0 {
-            let mut piece = [0; 4096];
-            let len = piece.len().min(owed.len as usize);
-            shared.slot.copy_back(owed.place, &mut piece[..len]);
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let sent = send(socket, &piece[..len], flags)?;
-            owed = advanced(owed, sent);
-            self.seat.set_owed(owed);
-        }
-        Ok(())
     }
 
     /// Where the next bytes are for this side's reader.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `pair.rs` | two processes that share memory, and the bells by which they wake each other |
 //! | `connection.rs` | one connection: read and write, without blocking |
+//! | `connection/owed.rs` | bytes of the ring whose reader has gone |
 //! | `connection/wishes.rs` | by which way bytes are to come, and who is woken |
 //! | `meeting.rs` | how a connecting process finds the one that listens |
 //! | `owner.rs` | users: which of them has the TCP socket at an address |

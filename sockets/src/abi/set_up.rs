@@ -131,7 +131,8 @@ pub(crate) unsafe extern "C" fn accept(fd: c_int, at: *mut sockaddr, len: *mut s
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    if let Some(stream) = table::stream(fd) {
+    let stream = table::stream(fd);
+    if let Some(stream) = &stream {
         if how != libc::SHUT_RD {
             stream.connection().end_writing(borrowed(fd));
         }
@@ -140,5 +141,10 @@ pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         }
     }
     // SAFETY: the C library's contract.
-    unsafe { real::shutdown(fd, how) }
+    let done = unsafe { real::shutdown(fd, how) };
+    if let Some(stream) = stream {
+        // A thread that waits for room gets an error.
+        keeping_errno(|| stream.wake_all());
+    }
+    done
 }

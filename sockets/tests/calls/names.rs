@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::common::call::{self, close};
+use crate::common::call::{self, close, connect_to, listen_at, tcp};
 use crate::end::{End, TIME};
 
 fn add(end: &mut End, epoll: c_int) {
@@ -63,6 +63,67 @@ pub(crate) fn epoll_with_two_names_at_first(end: &mut End) {
     let told = call!(epoll_ctl(second, libc::EPOLL_CTL_DEL, end.fd, std::ptr::null_mut()));
     end.told("EPOLL_CTL_DEL", told);
     wait(end, first, 0);
+}
+
+/// A second connection, beside the one of the row.
+fn another(end: &End) -> c_int {
+    const PORT: usize = 9;
+    let fd = tcp(0).expect("a socket");
+    if !end.server {
+        assert!(end.shared.wait(|shared| shared.get(PORT) != 0), "the server listens again");
+        connect_to(fd, end.shared.get(PORT) as u16).expect("it connects");
+        return fd;
+    }
+    let port = listen_at(fd, 0).expect("a listener");
+    end.shared.set(PORT, u64::from(port));
+    let none = std::ptr::null_mut();
+    call!(accept(fd, none, std::ptr::null_mut())).expect("a connection") as c_int
+}
+
+/// Has the kernel keep the order of this process's packets, which other processors would not.
+fn stay_on_one_processor() {
+    let mut set = zeroed!(libc::cpu_set_t);
+    // SAFETY: the set lives, and has room for this processor.
+    unsafe { libc::CPU_SET(libc::sched_getcpu() as usize, &mut set) };
+    call!(sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)).expect("a processor");
+}
+
+// spec: SOCK-39
+/// One byte goes by an idle connection, and then one by a busy one: no wait tells of the second
+/// byte alone.
+pub(crate) fn order_of_connections(end: &mut End) {
+    const ROUNDS: usize = 50;
+    let (busy, idle) = (end.fd, another(end));
+    if !end.server {
+        stay_on_one_processor();
+        for _ in 0..ROUNDS {
+            let sent = [idle, busy].map(|fd| call::write(fd, b"b"));
+            assert_eq!(sent, [Ok(1); 2], "both bytes go");
+            end.read_exactly(&mut [0]);
+        }
+        return;
+    }
+    let epoll = epoll();
+    for fd in [busy, idle] {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
+        call!(epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)).expect("it is added");
+    }
+    for round in 0..ROUNDS {
+        let mut told = Vec::new();
+        while !told.contains(&busy) {
+            let mut events = [libc::epoll_event { events: 0, u64: 0 }; 2];
+            let count = call!(epoll_wait(epoll, events.as_mut_ptr(), 2, TIME)).expect("events");
+            told.extend(events[..count].iter().map(|event| event.u64 as c_int));
+        }
+        if !told.contains(&idle) {
+            end.say("told of the second byte alone in round", round);
+        }
+        for fd in [idle, busy] {
+            assert_eq!(call::read(fd, &mut [0]), Ok(1), "the byte is there");
+        }
+        let told = call::write(busy, b"a");
+        end.told("answer", told);
+    }
 }
 
 // spec: SOCK-18

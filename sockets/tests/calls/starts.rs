@@ -71,7 +71,7 @@ pub(crate) fn connects_as_nobody(end: &mut End) {
     talk(end);
 }
 
-// spec: SOCK-30
+// spec: SOCK-37
 /// The bytes that a row's sockets may have on the way.
 const SMALL: c_int = 4096;
 

@@ -1,9 +1,9 @@
 //! A family's memory, as another process of its user reads it from the file. The family writes
 //! meanwhile, so words that belong together may differ by what is under way.
 use super::{
-    FAMILY_BYTES, FAMILY_MAGIC, FIRST_SEAT, HOLDERS, KERNEL_READ, KERNEL_WRITTEN, OWN_TAKEN,
-    OWN_WRITTEN, REASON, REASON_BITS, REASON_WORDS, REASONS, SEAT_BYTES, SEGMENT, SOCKET, TAIL,
-    place_of_reason,
+    FAMILY_BYTES, FAMILY_MAGIC, FIRST_SEAT, HOLDERS, KERNEL_READ, KERNEL_WRITTEN, MOST_HOLDERS,
+    OWN_TAKEN, OWN_WRITTEN, REASON, REASON_BITS, REASON_WORDS, REASONS, SEAT_BYTES, SEGMENT,
+    SOCKET, TAIL, place_of_reason,
 };
 use ayre_proto::socket::Reason;
 use rustix::fd::BorrowedFd;
@@ -27,7 +27,7 @@ pub(crate) struct SeenSeat {
     pub(crate) socket: u64,
     pub(crate) reason: Reason,
     /// The processes of the family that have it.
-    pub(crate) holders: u32,
+    pub(crate) holders: usize,
     pub(crate) outward: SeenDirection,
     pub(crate) inward: SeenDirection,
 }
@@ -104,7 +104,9 @@ fn data_from(file: BorrowedFd<'_>, at: u64) -> Option<u64> {
 impl SeenSeat {
     /// None where nobody has the seat.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let (socket, holders) = (word(bytes, SOCKET), half(bytes, HOLDERS));
+        let socket = word(bytes, SOCKET);
+        let holder = |i: &usize| half(bytes, HOLDERS + 4 * i) != 0;
+        let holders = (0..MOST_HOLDERS).filter(holder).count();
         let outward = SeenDirection {
             bytes: word(bytes, OWN_WRITTEN + TAIL),
             by_kernel: word(bytes, KERNEL_WRITTEN),

@@ -1,4 +1,4 @@
-//! What each end wants of the other: by which way bytes come, and by which bell it is woken.
+//! Each end's wishes: by which way bytes come, and by which bell it is woken.
 use super::{Connection, READING};
 use crate::mem::family;
 use crate::socket::pair::Bell;

@@ -210,7 +210,7 @@ impl Test {
             end.end_writing();
             end.socket.shutdown(Shutdown::Write).unwrap();
             self.models[side].is_ended = true;
-            // Nobody waits for room to write behind the end.
+            // Behind the end there is nothing to write, so the writer waits for no room.
             self.models[side].waits_for_room = false;
         }
     }

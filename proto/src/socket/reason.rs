@@ -9,7 +9,7 @@ pub enum Reason {
     None,
     /// The peer has not taken the offer yet.
     Opening,
-    /// Nobody with the library is at the other end.
+    /// The other end's program does not have the library.
     NoPeer,
     /// The socket listens without a door: another one has it, or the library came too late.
     NoDoor,

@@ -186,8 +186,9 @@ mod timed_extoll {
     ];
 
     /// Cases with messages longer than 64 bytes, or that fill a lane: a mailbox refuses nothing.
-    const NEED_A_LANE: [(&str, &str); 9] = [
+    const NEED_A_LANE: [(&str, &str); 10] = [
         ("messages", "every_length_arrives"),
+        ("messages", "streams_of_messages_arrive"),
         ("messages", "a_full_lane_is_busy_and_loses_no_record"),
         ("messages", "a_short_buffer_leaves_the_message"),
         ("messages", "senders_do_not_mix"),

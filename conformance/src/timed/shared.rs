@@ -228,7 +228,18 @@ impl Shared {
     /// Lets time pass for a program that has found nothing.
     pub(super) fn pass(&mut self, number: u16) {
         self.cluster.pass(LOOK);
+        self.check_mailboxes();
         self.hear(number);
+    }
+
+    /// A mailbox drops what it has no room for, and tells nobody. A case that fills one would wait
+    /// for ever, so it fails here.
+    fn check_mailboxes(&self) {
+        for (number, _) in self.ports.iter().filter(|(_, port)| port.is_open) {
+            let Some(mailbox) = self.cluster.mailbox(u32::from(*number)) else { return };
+            let discarded = mailbox.counts().discarded;
+            assert_eq!(discarded, 0, "messages that port {number} had no room for: needs a lane");
+        }
     }
 
     /// Takes the news of a node in.

@@ -5,11 +5,19 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# A step takes some minutes, and a test that hangs is a failure: cargo's last lines name it.
+LIMIT=2400
+
 step() {
     echo "test: $*"
     begun=$(date +%s)
-    "$@"
+    status=0
+    timeout --kill-after=10 "$LIMIT" "$@" || status=$?
     echo "test: that took $(($(date +%s) - begun)) s"
+    if [ "$status" -eq 124 ]; then
+        echo "test: it was ended after $LIMIT s; \`has been running\` above names what hangs"
+    fi
+    return "$status"
 }
 
 # The tests over several processes start the tool `ayre`, so it is built with the rest.

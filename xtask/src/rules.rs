@@ -372,7 +372,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "cli/src/",
-        layers: &["deposit manual page sys", "info run study", "net perf sim sockets top", "tune"],
+        layers: &["deposit manual page sys", "info run study", "net perf sim sockets", "top tune"],
     },
     CrateRules {
         folder: "xtask/src/",

@@ -26,25 +26,25 @@ pub(crate) struct Args {
 
 /// One end of a connection, at one process that has it.
 #[derive(Debug, Serialize)]
-struct Row {
-    process: u32,
-    program: String,
-    local: SocketAddr,
-    remote: SocketAddr,
+pub(crate) struct Row {
+    pub(crate) process: u32,
+    pub(crate) program: String,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
     state: &'static str,
-    out: Direction,
+    pub(crate) out: Direction,
     #[serde(rename = "in")]
-    inward: Direction,
+    pub(crate) inward: Direction,
     /// Why bytes go by TCP; empty: there is no reason.
-    reason: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 /// One direction. Numbers that nobody knows are left out.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Direction {
-    way: &'static str,
-    ring_bytes: Option<u64>,
-    tcp_bytes: Option<u64>,
+pub(crate) struct Direction {
+    pub(crate) way: &'static str,
+    pub(crate) ring_bytes: Option<u64>,
+    pub(crate) tcp_bytes: Option<u64>,
     /// Bytes that stay in the ring; it takes both ends to know.
     queued: Option<u64>,
 }
@@ -76,7 +76,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows() -> Vec<Row> {
+/// All connections of all processes that this user may look at.
+pub(crate) fn rows() -> Vec<Row> {
     // Of bytes that are written and read all the time, no look has both ends at one moment. Those
     // that were written before the first look, and not read at the second, are in the ring.
     let [before, after] = [Look::take(), Look::take()];
@@ -153,6 +154,13 @@ fn row(at: &Placed, before: &Look, after: &Look) -> Row {
     }
 }
 
+impl Row {
+    /// Bytes that stay in the rings, out and in.
+    pub(crate) fn queued(&self) -> String {
+        format!("{}/{}", told(self.out.queued), told(self.inward.queued))
+    }
+}
+
 impl Direction {
     fn of(way: Option<SeenWay>, queued: Option<u64>) -> Self {
         Self {
@@ -193,7 +201,7 @@ fn table(rows: &[Row]) -> String {
             row.state.to_owned(),
             row.out.cell(),
             row.inward.cell(),
-            format!("{}/{}", told(row.out.queued), told(row.inward.queued)),
+            row.queued(),
             row.reason.to_owned(),
         ]
     }));
@@ -201,10 +209,19 @@ fn table(rows: &[Row]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use ayre::socket::Counts;
 
     use super::*;
+
+    /// A connection of a process that has written bytes by the ring, and by TCP.
+    pub(crate) fn row_of(process: u32, ring: u64, kernel: u64) -> Row {
+        let (outward, inward) = (way(ring, kernel, true), way(0, 0, false));
+        let end = SeenEnd { socket: 1, reason: Reason::None, outward, inward };
+        let at = placed(["127.0.0.1:1", "127.0.0.1:2"], "here", Some(end));
+        let look = Look::of(vec![Placed { process, ..at }]);
+        row(&look.placed[0], &look, &look)
+    }
 
     fn way(ring: u64, kernel: u64, is_ring: bool) -> SeenWay {
         SeenWay { counts: Counts { ring, kernel }, is_ring }

@@ -3,7 +3,7 @@
 //!
 //! The program takes this process's place, so that its signals and its exit status are its own.
 
-mod list;
+pub(crate) mod list;
 mod tcp;
 
 use std::env;

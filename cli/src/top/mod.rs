@@ -1,6 +1,8 @@
-//! `ayre top`: the links of this user's running processes, again and again, with what they did
-//! since the last look.
+//! `ayre top`: the links of this user's running processes, and their connections by the sockets
+//! library, again and again, with what they did since the last look.
 
+mod connections;
+mod look;
 mod page;
 mod rates;
 mod screen;
@@ -13,8 +15,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use self::rates::{Sample, Traffic};
-use crate::info::links::{look, remarks};
+use self::look::Look;
+use crate::info::links::remarks;
+use crate::info::tables::aligned;
 
 /// The arguments of `ayre top`.
 #[derive(clap::Args)]
@@ -31,7 +34,7 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
 }
 
-/// Shows links until the user leaves.
+/// Shows links and connections until the user leaves.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!((0.05..=3600.0).contains(&args.interval), "an interval is 0.05 to 3600 seconds");
     let interval = Duration::from_secs_f64(args.interval);
@@ -45,15 +48,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 #[expect(clippy::disallowed_methods, reason = "a rate is taken over a time")]
 fn once(interval: Duration, html: Option<&Path>) -> Result<ExitCode> {
-    let before = Sample::take(&look()?);
+    let before = Look::take(None)?;
     sleep(interval);
-    let seen = look()?;
-    let traffic = Traffic::between(&before, &seen);
+    let Look { seen, traffic, connections, .. } = Look::take(Some(&before))?;
     if let Some(path) = html {
-        page::page(&seen, &traffic)?.write(path)?;
+        page::page(&seen, &traffic, &connections)?.write(path)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = format!("{}\n", traffic.summary) + &traffic.tables.text() + &remarks(&seen);
+    let mut text = format!("{}\n", traffic.summary) + &traffic.tables.text();
+    if !connections.is_empty() {
+        text += &("\n".to_owned() + &aligned(&connections));
+    }
+    text += &remarks(&seen);
     crate::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,5 @@
-//! The page that `ayre top --html` writes: the links at one moment, as bars and as tables.
+//! The page that `ayre top --html` writes: the links at one moment, as bars and as tables, and the
+//! connections of programs with the sockets library.
 
 use anyhow::Result;
 use ayre::network::{LinkReport, PathReport, WireReport, WireReports};
@@ -58,7 +59,11 @@ const MEASURES: [Measure; 4] = [
 ];
 
 /// The page of what was seen, and of what happened since the look before.
-pub(super) fn page(seen: &WireReports, traffic: &Traffic) -> Result<Page> {
+pub(super) fn page(
+    seen: &WireReports,
+    traffic: &Traffic,
+    connections: &[Vec<String>],
+) -> Result<Page> {
     let mut page = Page::new(&format!("ayre top on {}", host_name()), &made_by());
     page.text(&traffic.summary);
     remarks(seen).lines().for_each(|remark| page.text(remark));
@@ -69,21 +74,33 @@ pub(super) fn page(seen: &WireReports, traffic: &Traffic) -> Result<Page> {
         .iter()
         .flat_map(|port| port.links.iter().map(move |link| (port, link)))
         .collect();
-    if links.is_empty() {
-        return Ok(page);
+    if !links.is_empty() {
+        show_links(&mut page, &links, traffic)?;
     }
+    if !connections.is_empty() {
+        page.heading("Connections of programs with the sockets library");
+        page.table(&table(connections));
+    }
+    Ok(page)
+}
+
+fn show_links(
+    page: &mut Page,
+    links: &[(&WireReport, &LinkReport)],
+    traffic: &Traffic,
+) -> Result<()> {
     page.heading("Links");
     if links.len() > DRAWN_MAX {
         page.text(&format!("Drawn are the {DRAWN_MAX} greatest of {} links.", links.len()));
     }
-    page.charts(&MEASURES.each_ref().map(|measure| chart(measure, &links)))?;
+    page.charts(&MEASURES.each_ref().map(|measure| chart(measure, links)))?;
     page.heading("How links are");
     page.table(&table(&traffic.tables.states));
     page.heading("What links have done");
     page.table(&table(&traffic.tables.counts));
     page.heading("Paths");
-    page.table(&paths(&links));
-    Ok(page)
+    page.table(&paths(links));
+    Ok(())
 }
 
 fn name(port: &WireReport, link: &LinkReport) -> String {
@@ -164,7 +181,7 @@ mod tests {
             let mut seen = WireReports::default();
             seen.reports.push(from_value(port((1..=count).map(link).collect())).unwrap());
             let traffic = Traffic::between(&super::super::rates::Sample::default(), &seen);
-            page(&seen, &traffic).unwrap().html()
+            page(&seen, &traffic, &[]).unwrap().html()
         };
         let html = page_of(1);
         for told in ["7 &lt;job&gt;: 0 to 1", "suspect", "20 us", ">10</td>", ">7</td>", ">45</td>"]
@@ -177,5 +194,9 @@ mod tests {
         assert!(bars(&page_of(1)) < bars(&page_of(2)));
         assert!(page_of(30).contains("greatest of 30 links"));
         assert!(!page_of(0).contains("<figure>"));
+        let connections = [["local"], ["10.0.0.1:80"]].map(|line| line.map(str::to_owned).to_vec());
+        let none = WireReports::default();
+        let html = page(&none, &Traffic::default(), &connections).unwrap().html();
+        assert!(html.contains("sockets library") && html.contains("10.0.0.1:80"), "{html}");
     }
 }

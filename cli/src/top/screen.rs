@@ -10,14 +10,16 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
 
-use super::rates::{Sample, Traffic};
-use crate::info::links::{look, remarks};
+use super::look::Look;
+use super::rates::Traffic;
+use crate::info::links::remarks;
 use crate::info::tables::{GAP, widths};
 
 /// The contents of the screen.
 #[derive(Default)]
 struct Screen {
     traffic: Traffic,
+    connections: Vec<Vec<String>>,
     remarks: String,
     place: TableState,
 }
@@ -41,12 +43,13 @@ pub(super) fn run(interval: Duration) -> Result<()> {
 
 fn show(terminal: &mut ratatui::DefaultTerminal, interval: Duration) -> Result<()> {
     let mut screen = Screen::default();
-    let mut before = Sample::default();
+    let mut before = None;
     loop {
-        let seen = look()?;
-        screen.traffic = Traffic::between(&before, &seen);
-        screen.remarks = remarks(&seen);
-        before = Sample::take(&seen);
+        let mut now = Look::take(before.as_ref())?;
+        screen.traffic = std::mem::take(&mut now.traffic);
+        screen.connections = std::mem::take(&mut now.connections);
+        screen.remarks = remarks(&now.seen);
+        before = Some(now);
         let next = Instant::now() + interval;
         while Instant::now() < next {
             terminal.draw(|frame| screen.draw(frame))?;
@@ -88,13 +91,18 @@ impl Screen {
         let [top, middle, bottom] = Layout::vertical(parts).areas(frame.area());
         let summary = format!("ayre top  {}  (q leaves)", self.traffic.summary);
         frame.render_widget(Line::from(summary), top);
-        // The first table leaves the second one as much as it has itself.
-        let tables = &self.traffic.tables;
-        let all = tables.states.len().saturating_add(1).min(usize::from(middle.height / 2));
-        let [upper, lower] =
-            Layout::vertical([Constraint::Length(all as u16), Constraint::Min(0)]).areas(middle);
-        for (lines, area) in [(&tables.states, upper), (&tables.counts, lower)] {
+        let tables = [&self.traffic.tables.states, &self.traffic.tables.counts, &self.connections];
+        let tables: Vec<_> = tables.into_iter().filter(|lines| !lines.is_empty()).collect();
+        let mut rest = middle;
+        for (i, lines) in tables.iter().enumerate() {
+            // A table leaves each later one as much as it has itself.
+            let share = usize::from(rest.height) / (tables.len() - i);
+            let own = lines.len().saturating_add(1).min(share) as u16;
+            let parts = [Constraint::Length(own), Constraint::Min(0)];
+            let [area, left] = Layout::vertical(parts).areas(rest);
+            let area = if i + 1 == tables.len() { rest } else { area };
             table(frame, lines, area, &mut self.place);
+            rest = left;
         }
         frame.render_widget(Paragraph::new(&*self.remarks), bottom);
     }
@@ -136,7 +144,7 @@ mod tests {
         let tables = Tables { states: lines("link", "is"), counts: lines("sent", "did") };
         let traffic = Traffic { summary: "links 9".to_owned(), tables };
         let remarks = "no answer: 7-1.sock\n".to_owned();
-        let mut screen = Screen { traffic, remarks, place: TableState::default() };
+        let mut screen = Screen { traffic, remarks, ..Screen::default() };
         terminal.draw(|frame| screen.draw(frame)).unwrap();
         assert!(row(&terminal, 0).contains("links 9"));
         assert_eq!(
@@ -155,6 +163,11 @@ mod tests {
         screen.traffic.tables.counts.truncate(3);
         terminal.draw(|frame| screen.draw(frame)).unwrap();
         assert_eq!([4, 5, 6].map(|number| row(&terminal, number)), ["", "sent", "did 0"]);
+        // Connections come last. Each table has its share.
+        screen.connections = lines("local", "at");
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        let shown = [1, 3, 6, 7, 8].map(|number| row(&terminal, number));
+        assert_eq!(shown, ["link", "sent", "local", "at 0", "at 1"]);
     }
 
     #[test]

@@ -119,6 +119,7 @@ fn a_wrong_variable_starts_no_rank_and_all_are_listed_on_request() {
     let base = Base::new();
     for (name, value, there_is) in [
         ("AYRE_MODES", "direct", "AYRE_MODE, AYRE_NET"),
+        ("AYRE_SOCKETS_POLCY", "/none", "AYRE_SOCKETS_POLICY"),
         ("AYRE_PROTECTION", "foo", "AYRE_PROTECTION=foo: there is no `foo`; it may be `sealed`"),
     ] {
         let mut launcher = base.launcher(&["-n", "2"], "echo started");
@@ -131,6 +132,9 @@ fn a_wrong_variable_starts_no_rank_and_all_are_listed_on_request() {
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.contains("no port can be opened") && said.contains(name), "{said}");
     }
+    let mut launcher = base.launcher(&["-n", "1"], "echo $AYRE_SOCKETS");
+    let output = launcher.env("AYRE_SOCKETS", "off").output().unwrap();
+    assert_eq!(output.stdout, b"off\n", "the rank may load the library of sockets");
     let mut tool = Command::new(env!("CARGO_BIN_EXE_ayre"));
     let output = tool.args(["info", "--env"]).env("AYRE_MODE", "mediated").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();

@@ -116,6 +116,17 @@ fn a_policy_with_a_mistake_starts_nothing() {
     assert!(text(&absent.stderr).contains("/none"), "{absent:?}");
 }
 
+// spec: SOCK-45
+#[test]
+fn a_variable_that_the_library_does_not_have_starts_nothing() {
+    let folder = Folder::new("variable");
+    let refused = with_library(&folder).arg("env").env("AYRE_SOCKETS_POLCY", "/none").output();
+    let refused = refused.unwrap();
+    assert_eq!((refused.status.code(), &*text(&refused.stdout)), (Some(125), ""));
+    let said = text(&refused.stderr);
+    assert!(said.contains("no variable AYRE_SOCKETS_POLCY; it has AYRE_SOCKETS, "), "{said}");
+}
+
 // spec: SOCK-1
 #[test]
 fn a_program_with_the_name_of_a_command_is_run_behind_dashes_or_an_option() {

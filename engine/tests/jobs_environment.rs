@@ -81,6 +81,7 @@ fn a_wrong_setting_is_an_error_even_if_unused_and_lists_choices() {
         ("AYRE_TUNING", "/nowhere/at/all", "No such file"),
         ("AYRE_LOG", "loud", "`off`, `error`, `warn`"),
         ("AYRE_MODES", "direct", "AYRE_MODE, AYRE_NET"),
+        ("AYRE_SOCKETS_POLCY", "/none", "AYRE_SOCKETS_POLICY"),
     ];
     with_processes(
         |_, line| refuse(&line),
@@ -113,6 +114,24 @@ fn every_port_looks_at_the_variables() {
         |family| {
             let mut process = family.start_with(|command| {
                 command.env("AYRE_MODES", "direct");
+            });
+            process.succeeds();
+        },
+    );
+}
+
+fn open_one(_: &Line) {
+    Port::open(Config::new()).expect("the variables are those of another library");
+}
+
+// spec: LIFE-30
+#[test]
+fn a_port_opens_beside_the_library_of_sockets() {
+    with_processes(
+        |_, line| open_one(&line),
+        |family| {
+            let mut process = family.start_with(|command| {
+                command.envs([("AYRE_SOCKETS", "off"), ("AYRE_SOCKETS_REPORT", "/none")]);
             });
             process.succeeds();
         },

@@ -1,6 +1,7 @@
 //! Which connections may go by rings, and which must. The environment is read before the program
 //! has threads: a child that one forks while another one reads it would wait for ever.
 use crate::sys::memory;
+use ayre::settings::check_sockets;
 use ayre::socket::policy::{Act, Policy, Question, Ruling, Verdict};
 use ayre::socket::{Reason, user_named};
 use rustix::io::write;
@@ -73,10 +74,14 @@ fn programs() -> [String; 2] {
     [started, found].map(|path| path.to_string_lossy().into_owned())
 }
 
-/// Reads the policy, as the program starts: it may lose the rights to do so later.
-// spec: SOCK-32
+/// Reads the policy, as the program starts: it may lose the rights to do so later. Tells of a
+/// variable that the library does not have.
+// spec: SOCK-32, SOCK-45
 pub(crate) fn load() {
     if is_wanted() {
+        if let Err(error) = check_sockets() {
+            say(&error.to_string());
+        }
         own();
         meeting_folder();
     }

@@ -15,6 +15,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Seconds after which a test hangs.
 const DEADLINE: u64 = 20;
@@ -362,4 +363,19 @@ fn a_user_with_the_name_of_anothers_port_is_given_nothing() {
     let ([_, squatter_saw, client_saw], said) = run([server, squatter, client(&strict)]);
     assert_eq!((&*client_saw, &*squatter_saw), ("connect: ECONNREFUSED", "Ok(0)"));
     assert!(said.contains("does not have the TCP socket"), "{said}");
+}
+
+// spec: SOCK-45
+#[test]
+fn a_variable_that_the_library_does_not_have_is_told() {
+    let Some(library) = library() else { return };
+    let said = |name| {
+        let mut command = Command::new("true");
+        let output = command.env("LD_PRELOAD", &library).env(name, "/none").output();
+        String::from_utf8(output.expect("it runs").stderr).expect("it is text")
+    };
+    assert_eq!(said("AYRE_SOCKETS_REPORT"), "");
+    let text = said("AYRE_SOCKETS_POLCY");
+    assert!(text.contains("no variable AYRE_SOCKETS_POLCY; it has AYRE_SOCKETS, "), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
 }

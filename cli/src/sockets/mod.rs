@@ -81,8 +81,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Executes the program; comes back only where that fails.
-// spec: SOCK-1
+// spec: SOCK-1, SOCK-45
 fn execute(args: &Args) -> Result<ExitCode> {
+    ayre::settings::check_sockets()?;
     let library = library()?;
     let mut program = Command::new(&args.program[0]);
     program.args(&args.program[1..]).env(PRELOAD, preloaded(&library, env::var_os(PRELOAD)));

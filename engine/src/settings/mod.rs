@@ -211,6 +211,20 @@ pub const OF_LAUNCHERS: &[(&str, &str)] = &[
 /// The addresses at which a process is to be open, where the launcher has found them.
 pub(crate) const ADDRESSES: &str = "AYRE_ADDRESSES";
 
+/// Variables that the library of sockets and `ayre sockets` read. Programs with ports may load that
+/// library, too.
+const OF_SOCKETS: &[&str] = &[
+    SOCKETS,
+    "AYRE_SOCKETS_LIBRARY",
+    "AYRE_SOCKETS_MEET",
+    "AYRE_SOCKETS_POLICY",
+    "AYRE_SOCKETS_REPORT",
+    "AYRE_SOCKETS_SPIN",
+];
+
+/// The prefix of these variables, and one of them.
+const SOCKETS: &str = "AYRE_SOCKETS";
+
 /// Prefixes of variables that only this project's tests and scripts read.
 const OF_TESTS: &[&str] = &[
     "AYRE_CONFORMANCE_",
@@ -218,6 +232,11 @@ const OF_TESTS: &[&str] = &[
     "AYRE_RECORD_LAYOUTS",
     "AYRE_SEED",
     "AYRE_SOAK",
+    "AYRE_SOCKETS_CORPUS",
+    "AYRE_SOCKETS_PROGRAMS",
+    "AYRE_SOCKETS_SEED",
+    "AYRE_SOCKETS_TEST_",
+    "AYRE_SOCKETS_WITHOUT",
     "AYRE_TEST_",
     "AYRE_TREE",
     "AYRE_VECTORS",
@@ -256,9 +275,7 @@ impl Setting {
 /// [`SetupError::Environment`] names the variable, its value, the mistake and the allowed values.
 // spec: LIFE-30
 pub fn check() -> Result<(), SetupError> {
-    let names = std::env::vars_os().map(|(name, _)| name);
-    let ours = names.filter_map(|name| name.into_string().ok()).filter(|name| is_ours(name));
-    for name in ours {
+    for name in names_with(PREFIX) {
         match SETTINGS.iter().find(|setting| setting.name == name) {
             Some(setting) => {
                 read(setting.name, setting.check)?;
@@ -268,6 +285,22 @@ pub fn check() -> Result<(), SetupError> {
         }
     }
     Ok(())
+}
+
+/// Checks that every variable whose name begins with `AYRE_SOCKETS` exists.
+///
+/// # Errors
+/// [`SetupError::Environment`] names the variable, and those that there are.
+// spec: LIFE-30, SOCK-45
+#[doc(hidden)]
+pub fn check_sockets() -> Result<(), SetupError> {
+    names_with(SOCKETS).try_for_each(|name| check_name(&name))
+}
+
+/// The variables of this process whose names begin so.
+fn names_with(prefix: &str) -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(move |name| name.starts_with(prefix))
 }
 
 /// Checks that this build has the Cargo feature that reads a variable.
@@ -289,20 +322,20 @@ pub(crate) fn lacks(name: &str, feature: &str) -> SetupError {
     ))
 }
 
-fn is_ours(name: &str) -> bool {
-    name.starts_with(PREFIX)
-}
-
 /// Checks that a variable that is not for users exists.
 fn check_name(name: &str) -> Result<(), SetupError> {
     let is_of_launchers = OF_LAUNCHERS.iter().any(|(known, _)| *known == name);
-    if is_of_launchers || OF_TESTS.iter().any(|known| name.starts_with(known)) {
+    let is_of_tests = OF_TESTS.iter().any(|known| name.starts_with(known));
+    if is_of_launchers || is_of_tests || OF_SOCKETS.contains(&name) {
         return Ok(());
     }
-    let names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+    let (names, page): (Vec<_>, _) = match name.starts_with(SOCKETS) {
+        true => (OF_SOCKETS.to_vec(), "docs/sockets.md"),
+        false => (SETTINGS.iter().map(|setting| setting.name).collect(), "`ayre info --env`"),
+    };
     let names = names.join(", ");
     Err(SetupError::Environment(format!(
-        "Ayre has no variable {name}; it has {names} (`ayre info --env` tells what they mean)"
+        "Ayre has no variable {name}; it has {names} ({page} tells what they mean)"
     )))
 }
 

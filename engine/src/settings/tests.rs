@@ -84,3 +84,19 @@ fn an_unknown_name_is_refused_with_the_list() {
         assert!(check_name(name).is_ok(), "{name}");
     }
 }
+
+// spec: LIFE-30
+#[test]
+fn variables_of_sockets_are_known_by_name() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/sockets.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for name in OF_SOCKETS {
+        assert!(check_name(name).is_ok(), "{name}");
+        assert!(page.contains(&format!("| `{name}=")), "docs/sockets.md is to have {name}");
+    }
+    let rows = page.lines().filter(|line| line.starts_with("| `AYRE_SOCKETS")).count();
+    assert_eq!(rows, OF_SOCKETS.len(), "docs/sockets.md has others");
+    let error = check_name("AYRE_SOCKETS_POLCY").unwrap_err().to_string();
+    assert!(error.contains("no variable AYRE_SOCKETS_POLCY; it has AYRE_SOCKETS,"), "{error}");
+    assert!(error.contains("AYRE_SOCKETS_POLICY, ") && !error.contains(MODE), "{error}");
+}

@@ -116,7 +116,7 @@ fn a_policy_with_a_mistake_starts_nothing() {
     assert!(text(&absent.stderr).contains("/none"), "{absent:?}");
 }
 
-// spec: SOCK-45
+// spec: SOCK-43
 #[test]
 fn a_variable_that_the_library_does_not_have_starts_nothing() {
     let folder = Folder::new("variable");

@@ -11,7 +11,7 @@ use crate::stream::{Direction, Stream};
 use crate::sys::{memory, wait};
 use crate::waiter::{self, Intervals, Until, looked, slept};
 use crate::watch::Sleeper;
-use ayre::guest::fork::Shared;
+use ayre::guest::fork::{Shared, generation};
 use ayre::socket::{Bell, Pair, Reason};
 use libc::{
     EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDNORM, EPOLLWRNORM, epoll_event, sigset_t,
@@ -72,7 +72,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Set {
     epfd: i32,
-    generation: u32,
+    generation: u64,
     inner: Shared<Inner>,
 }
 
@@ -92,7 +92,7 @@ impl Drop for Set {
 
 impl Set {
     pub(crate) fn new(epfd: i32) -> Self {
-        Self { epfd, generation: waiter::generation(), inner: Shared::new(Inner::default()) }
+        Self { epfd, generation: generation(), inner: Shared::new(Inner::default()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -101,7 +101,7 @@ impl Set {
 
     /// Whether this is the set of a parent that has forked: its streams go by the kernel here.
     fn is_inherited(&self) -> bool {
-        self.generation != waiter::generation()
+        self.generation != generation()
     }
 
     /// Before a fork.
@@ -236,13 +236,14 @@ impl Set {
         fds.into_iter().for_each(|fd| inner.heat(fd));
     }
 
-    /// epoll_pwait(2), for as many events as there is room for.
+    /// epoll_pwait(2), for as many events as there is room for. The kernel writes there, too.
     pub(crate) fn wait(
         &self,
-        most: usize,
+        room: &mut [epoll_event],
         until: Until,
         mask: Option<&sigset_t>,
     ) -> Result<Events, Errno> {
+        let most = room.len();
         let mut events = Events::new();
         let mut intervals = Intervals::new();
         loop {
@@ -272,12 +273,12 @@ impl Set {
                 true => Some(Duration::ZERO),
                 false => intervals.next(is_unsure, until.left()),
             };
-            let told = self.ask_kernel(most - events.len(), (now, time), mask);
+            let told = self.ask_kernel(&mut room[events.len()..], (now, time), mask);
             let mut inner = self.lock();
             inner.sleepers -= 1;
             inner.look_again();
             match told {
-                Ok(told) => inner.take_in(self.epfd, &told, &mut events),
+                Ok(told) => inner.take_in(self.epfd, told, &mut events),
                 Err(errno) if events.is_empty() => return Err(errno),
                 Err(_) => {}
             }
@@ -318,20 +319,18 @@ impl Set {
         (!events.is_empty() || until.is_over()).then_some(Ok(events.len()))
     }
 
-    fn ask_kernel(
+    fn ask_kernel<'a>(
         &self,
-        most: usize,
+        room: &'a mut [epoll_event],
         (now, time): (bool, Option<Duration>),
         mask: Option<&sigset_t>,
-    ) -> Result<Events, Errno> {
-        let mut events = vec![epoll_event { events: 0, u64: 0 }; most];
+    ) -> Result<&'a [epoll_event], Errno> {
         let time = milliseconds(time);
         let len = match now {
-            true => wait::epoll(self.epfd, &mut events, time, mask)?,
-            false => slept(|| wait::epoll(self.epfd, &mut events, time, mask))?,
+            true => wait::epoll(self.epfd, room, time, mask)?,
+            false => slept(|| wait::epoll(self.epfd, room, time, mask))?,
         };
-        events.truncate(len);
-        Ok(events)
+        Ok(&room[..len])
     }
 
     /// Looks at the hot streams for a while.

@@ -13,7 +13,7 @@
 //! | `listener.rs` | how two programs find each other |
 //! | `stream.rs` | one socket: reading and writing |
 //! | `watch.rs` | the sleepers of a socket, and what its peer is told of them |
-//! | `waiter.rs` | how threads wait |
+//! | `waiter.rs`, `patience.rs` | how threads wait, and how long |
 //! | `epoll.rs`, `poll.rs` | many descriptors at once |
 //! | `names.rs` | duplicates, closing, forks |
 //! | `policy.rs`, `report.rs` | what may go by rings, and what did |
@@ -21,6 +21,7 @@ pub mod abi;
 mod epoll;
 mod listener;
 mod names;
+mod patience;
 mod policy;
 mod poll;
 mod report;

@@ -1,29 +1,36 @@
 //! How two programs with this library find each other: doors of listening sockets, codes in SYNs.
 use crate::policy;
 use crate::stream::Stream;
+use crate::sys::memory;
 use crate::table::{self, Entry};
 use ayre::guest::fork::Shared;
 use ayre::socket::policy::Act;
 use ayre::socket::{
     Addresses, Connection, Door, Pair, Reason, keep_reason, owner_of, owner_of_listener,
 };
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{
     SocketAddrAny, SocketAddrUnix, SocketType, connect_unspec, getpeername, getsockname, ipproto,
     sockopt,
 };
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 mod syn;
 
-/// A listening socket that others with this library find.
+/// A listening socket of TCP. Others with this library find it, if it has a door.
 #[derive(Debug)]
 pub(crate) struct Listener {
+    /// None where another socket has them.
     doors: Vec<Door>,
+    /// The address of all that it accepts; None: one of several.
+    address: Option<SocketAddr>,
+    /// The program has set a size of its buffers, which the connections inherit.
+    has_buffers: AtomicBool,
     /// The pairs of those that have knocked.
     pairs: Shared<Vec<Arc<Pair>>>,
     /// How many of them were of use when that was last looked at.
@@ -40,6 +47,9 @@ fn address(of: Result<SocketAddrAny, Errno>) -> Option<SocketAddr> {
 
 /// Whether a socket is one of TCP.
 fn is_tcp(socket: BorrowedFd<'_>) -> bool {
+    if table::is_new(socket.as_raw_fd()) {
+        return true;
+    }
     let is_stream = sockopt::socket_type(socket) == Ok(SocketType::STREAM);
     is_stream && sockopt::socket_protocol(socket) == Ok(Some(ipproto::TCP))
 }
@@ -112,25 +122,35 @@ pub(crate) fn after_listen(fd: i32, socket: BorrowedFd<'_>) {
     }
     // Where another socket has a door, those who knock there do not find this one.
     let doors: Vec<Door> = own_doors(address).iter().flat_map(Door::open).collect();
-    if !doors.is_empty() {
-        let pairs = Shared::new(Vec::new());
-        let (used, has_turned_away) = (AtomicUsize::new(16), AtomicBool::new(false));
-        let listener = Listener { doors, pairs, used, has_turned_away };
-        table::set(fd, Some(Arc::new(Entry::Listener(Arc::new(listener)))));
-    }
+    let pairs = Shared::new(Vec::new());
+    let (used, has_turned_away) = (AtomicUsize::new(16), AtomicBool::new(false));
+    let own = Some(address).filter(|address| !address.ip().is_unspecified());
+    let has_buffers = memory::set_buffers(fd).iter().any(Option::is_some).into();
+    let listener = Listener { doors, address: own, has_buffers, pairs, used, has_turned_away };
+    table::set(fd, Some(Arc::new(Entry::Listener(Arc::new(listener)))));
 }
 
 impl Listener {
     /// A connection that was accepted: a stream, if its SYN shows a code.
-    fn accepted(
-        self: &Arc<Self>,
-        of: &Addresses,
-        socket: BorrowedFd<'_>,
-    ) -> Result<Stream, Reason> {
+    fn accepted(self: &Arc<Self>, socket: BorrowedFd<'_>) -> Result<Stream, Reason> {
+        if self.doors.is_empty() {
+            return Err(Reason::NoDoor);
+        }
         let code = syn::code(socket).ok_or(Reason::NoPeer)?;
-        let stream = Stream::accepted(self, (of, code), socket).ok_or(Reason::NoRoom)?;
-        stream.keep_to_buffers(socket);
+        let maker = address(getpeername(socket).and_then(|at| at.ok_or(Errno::NOTCONN)));
+        let taker = self.address.or_else(|| address(getsockname(socket)));
+        let of = maker.zip(taker).map(|(maker, taker)| Addresses { maker, taker });
+        let of = of.ok_or(Reason::NoPeer)?;
+        let stream = Stream::accepted(self, (&of, code), socket).ok_or(Reason::NoRoom)?;
+        if self.has_buffers.load(Ordering::Relaxed) {
+            stream.keep_to_buffers(socket);
+        }
         Ok(stream)
+    }
+
+    /// The program has set a size of its buffers.
+    pub(crate) fn has_set_buffers(&self) {
+        self.has_buffers.store(true, Ordering::Relaxed);
     }
 
     /// The pairs of those that have knocked.
@@ -195,23 +215,25 @@ impl Listener {
     }
 }
 
-/// A connection that was accepted by a socket, which has doors or not.
+/// A connection that was accepted by a socket, which is known to listen or not. Without a policy,
+/// one that stays with the kernel costs at most the look at its SYN.
 pub(crate) fn accepted(fd: i32, socket: BorrowedFd<'_>, by: Option<&Arc<Listener>>) {
-    // Those with a door are TCP's.
     if !policy::is_wanted() || (by.is_none() && !is_tcp(socket)) {
         return;
     }
-    let maker = address(getpeername(socket).and_then(|at| at.ok_or(Errno::NOTCONN)));
-    let (Some(maker), Some(taker)) = (maker, address(getsockname(socket))) else { return };
+    let judged = if policy::is_empty() { None } else { address(getsockname(socket)) };
+    let is_allowed = judged.is_none_or(|at| policy::allows_some(Act::Accept, at));
     let stream = match by {
         _ if !policy::is_on() => Err(Reason::IoUring),
-        _ if !policy::allows_some(Act::Accept, taker) => Err(Reason::Policy),
+        _ if !is_allowed => Err(Reason::Policy),
         None => Err(Reason::NoDoor),
-        Some(listener) => listener.accepted(&Addresses { maker, taker }, socket),
+        Some(listener) => listener.accepted(socket),
     };
+    let is_refused =
+        |reason| judged.is_some_and(|at| policy::refuses(Act::Accept, at, None, reason));
     match stream {
         Ok(stream) => drop(table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))))),
-        Err(reason) if policy::refuses(Act::Accept, taker, None, reason) => reset(socket),
+        Err(reason) if is_refused(reason) => reset(socket),
         Err(reason) => keep_reason(socket, reason),
     }
 }
@@ -227,8 +249,8 @@ pub(crate) fn reset(socket: BorrowedFd<'_>) {
 // spec: SOCK-8, SOCK-34
 fn check_maker(user: Option<u32>, of: &Addresses) -> Result<(), Reason> {
     let user = user.ok_or(Reason::OtherUser)?;
-    policy::check(Act::Accept, of.taker, user)?;
-    match policy::is_trusted(user) || owner_of(of.maker, of.taker) == Some(user) {
+    let is_trusted = policy::check(Act::Accept, of.taker, user)?;
+    match is_trusted || owner_of(of.maker, of.taker) == Some(user) {
         true => Ok(()),
         false => Err(Reason::NotOwner),
     }
@@ -238,67 +260,109 @@ fn check_maker(user: Option<u32>, of: &Addresses) -> Result<(), Reason> {
 /// door: its user is welcome, and has the socket that listens. The name of a door is free for all.
 // spec: SOCK-8, SOCK-34
 fn check_taker(user: u32, at: SocketAddr) -> Result<(), Reason> {
-    policy::check(Act::Connect, at, user)?;
-    match policy::is_trusted(user) || owner_of_listener(at) == Some(user) {
+    let is_trusted = policy::check(Act::Connect, at, user)?;
+    match is_trusted || owner_of_listener(at) == Some(user) {
         true => Ok(()),
         false => Err(Reason::NotOwner),
     }
 }
 
-/// The pairs of this process with listening ones, by address.
-type Pairs = HashMap<SocketAddr, Arc<Pair>>;
-static PAIRS: Shared<Option<Pairs>> = Shared::new(None);
+/// Why a connection goes by the kernel, and the user who has the door, if there is one.
+type Missed = (Reason, Option<u32>);
+
+/// The outcome of a look at an address.
+#[derive(Debug)]
+enum Found {
+    Pair(Arc<Pair>),
+    /// Nobody to have a pair with, at this time.
+    Nobody(Missed, Instant),
+}
+
+/// How long nobody is looked for again. So a process that connects all the time does not pay for a
+/// look each time.
+const NOBODY_FOR: Duration = Duration::from_millis(5);
+
+/// Addresses without a pair that are kept at a time.
+const NOBODY_MOST: usize = 256;
+
+static FOUND: Shared<BTreeMap<SocketAddr, Found>> = Shared::new(BTreeMap::new());
 
 /// Before a fork.
 pub(crate) fn lock() {
-    PAIRS.before_fork();
+    FOUND.before_fork();
 }
 
 /// After a fork. A child makes pairs of its own.
 pub(crate) fn unlock(is_child: bool) {
-    PAIRS.after_fork(|pairs| {
+    FOUND.after_fork(|found| {
         if is_child {
-            *pairs = None;
+            found.clear();
         }
     });
 }
 
 /// All pairs of this process to listening ones.
 pub(crate) fn pairs() -> Vec<Arc<Pair>> {
-    PAIRS.lock().iter().flat_map(|pairs| pairs.values().cloned()).collect()
+    let pair = |found: &Found| match found {
+        Found::Pair(pair) => Some(pair.clone()),
+        Found::Nobody(..) => None,
+    };
+    FOUND.lock().values().filter_map(pair).collect()
 }
 
-/// Why a connection goes by the kernel, and the user who has the door, if there is one.
-type Missed = (Reason, Option<u32>);
+/// Why there is no pair for this address, if a look has found nobody just now.
+fn nobody_at(address: SocketAddr) -> Option<Missed> {
+    match FOUND.lock().get(&address) {
+        Some(Found::Nobody(missed, at)) if at.elapsed() < NOBODY_FOR => Some(*missed),
+        _ => None,
+    }
+}
+
+/// Nobody listens at an address: who listens there later is looked for at once.
+pub(crate) fn refused(address: SocketAddr) {
+    let mut found = FOUND.lock();
+    if matches!(found.get(&address), Some(Found::Nobody(..))) {
+        found.remove(&address);
+    }
+}
 
 /// The pair for connections to this address.
 fn pair_to(address: SocketAddr) -> Result<Arc<Pair>, Missed> {
-    let mut pairs = PAIRS.lock();
-    let pairs = pairs.get_or_insert_with(HashMap::new);
+    if let Some(missed) = nobody_at(address) {
+        return Err(missed);
+    }
+    let mut found = FOUND.lock();
     let check = |user| check_taker(user, address).map_err(|reason| (reason, Some(user)));
-    if let Some(pair) = pairs.get(&address) {
-        if let Some(user) = pair.user().filter(|_| !pair.is_over() && !pair.is_hung_up()) {
-            return check(user).map(|()| pair.clone());
-        }
-        pairs.remove(&address);
+    if let Some(Found::Pair(pair)) = found.get(&address)
+        && let Some(user) = pair.user().filter(|_| !pair.is_over() && !pair.is_hung_up())
+    {
+        return check(user).map(|()| pair.clone());
     }
     let code = syn::new_code();
     let mut missed = (Reason::NoPeer, None);
     for door in doors_of(address) {
         let is_welcome = |user| check(user).map_err(|found| missed = found).is_ok();
         if let Ok(pair) = Pair::knock(&door, code, is_welcome) {
-            pairs.insert(address, pair.clone());
+            found.insert(address, Found::Pair(pair.clone()));
             return Ok(pair);
         }
     }
+    if found.len() >= NOBODY_MOST {
+        found.retain(|_, found| matches!(found, Found::Pair(_)));
+    }
+    found.insert(address, Found::Nobody(missed, Instant::now()));
     Err(missed)
 }
 
 /// The code that a connecting socket shows.
 pub(crate) struct Connecting {
     pair: Arc<Pair>,
+    stream: Stream,
     to: SocketAddr,
-    shown: syn::Shown,
+    /// Of the packets behind the SYN.
+    before: syn::Headers,
+    /// The socket was as the program has made it.
+    was_new: bool,
 }
 
 /// Before a socket connects: the code of its SYN, where somebody with this library listens.
@@ -311,7 +375,14 @@ pub(crate) fn before_connect(
     socket: BorrowedFd<'_>,
     to: SocketAddr,
 ) -> Result<Option<Connecting>, Errno> {
-    if !policy::is_wanted() || table::entry(fd).is_some() || !is_tcp(socket) {
+    if !policy::is_wanted() || table::entry(fd).is_some() {
+        return Ok(None);
+    }
+    if let Some((reason, _)) = nobody_at(to).filter(|_| policy::is_empty()) {
+        keep_reason(socket, reason);
+        return Ok(None);
+    }
+    if !is_tcp(socket) {
         return Ok(None);
     }
     match show(socket, to) {
@@ -334,8 +405,12 @@ fn show(socket: BorrowedFd<'_>, to: SocketAddr) -> Result<Connecting, Missed> {
         return Err((Reason::Policy, None));
     }
     let pair = pair_to(to)?;
-    let shown = syn::show(socket, to, pair.code()).ok_or_else(|| (Reason::Option, pair.user()))?;
-    Ok(Connecting { pair, to, shown })
+    // All that the offer needs is there before the other end may look for it.
+    let stream = Stream::connecting().ok_or_else(|| (Reason::NoRoom, pair.user()))?;
+    let was_new = table::is_new(socket.as_raw_fd());
+    let before = syn::show(socket, to, pair.code(), was_new);
+    let before = before.ok_or_else(|| (Reason::Option, pair.user()))?;
+    Ok(Connecting { pair, stream, to, before, was_new })
 }
 
 impl Connecting {
@@ -349,13 +424,16 @@ impl Connecting {
         socket: BorrowedFd<'_>,
         was_sent: bool,
     ) -> Result<(), Errno> {
-        self.shown.hide(socket);
-        let maker = address(getsockname(socket)).filter(|_| was_sent);
-        let Some(maker) = maker else { return Ok(()) };
-        let addresses = Addresses { maker, taker: self.to };
-        if let Some(stream) = Stream::connected(&self.pair, &addresses, socket) {
-            stream.keep_to_buffers(socket);
-            table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))));
+        let maker = if was_sent { address(getsockname(socket)) } else { None };
+        let addresses = maker.map(|maker| Addresses { maker, taker: self.to });
+        let is_offered = addresses.map(|of| self.stream.offer(&self.pair, &of, socket));
+        self.before.restore(socket);
+        let Some(is_offered) = is_offered else { return Ok(()) };
+        if is_offered {
+            if !self.was_new {
+                self.stream.keep_to_buffers(socket);
+            }
+            table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(self.stream)))));
             return Ok(());
         }
         if policy::refuses(Act::Connect, self.to, self.pair.user(), Reason::NoRoom) {

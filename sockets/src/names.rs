@@ -7,7 +7,6 @@ use crate::stream::Stream;
 use crate::sys::forks::Locked;
 use crate::sys::memory;
 use crate::table::{self, Entry};
-use crate::waiter;
 use ayre::socket::{self, Reason, keep_reason};
 use rustix::fd::BorrowedFd;
 use rustix::io::{FdFlags, fcntl_getfd};
@@ -164,7 +163,6 @@ pub(crate) fn ending() {
 
 /// In the child.
 pub(crate) fn in_child() {
-    waiter::in_child();
     report::in_child();
     let sees_its_family = socket::in_child();
     if !sees_its_family {

@@ -76,7 +76,7 @@ fn programs() -> [String; 2] {
 
 /// Reads the policy, as the program starts: it may lose the rights to do so later. Tells of a
 /// variable that the library does not have.
-// spec: SOCK-32, SOCK-45
+// spec: SOCK-32, SOCK-43
 pub(crate) fn load() {
     if is_wanted() {
         if let Err(error) = check_sockets() {
@@ -120,6 +120,11 @@ fn judge(act: Act, at: SocketAddr, user: Option<u32>) -> Ruling {
     own.policy.judge(&Question { act, at, programs: &own.programs, user })
 }
 
+/// Whether there is no line: no connection is judged.
+pub(crate) fn is_empty() -> bool {
+    own().policy.is_empty()
+}
+
 /// Whether a connection may go by rings with processes of some users.
 pub(crate) fn allows_some(act: Act, at: SocketAddr) -> bool {
     let own = own();
@@ -129,7 +134,7 @@ pub(crate) fn allows_some(act: Act, at: SocketAddr) -> bool {
 
 /// Whether a user has the rights of this process, or more: its processes need no line.
 pub(crate) fn is_trusted(user: u32) -> bool {
-    user == geteuid().as_raw() || user == 0
+    user == 0 || user == geteuid().as_raw()
 }
 
 /// Whether a line names this user.
@@ -137,16 +142,17 @@ pub(crate) fn is_named(user: u32) -> bool {
     own().policy.names(user)
 }
 
-/// Whether a connection may go by rings with a process of this user.
+/// Whether a connection may go by rings with a process of this user. If so, whether the user is
+/// trusted without a line.
 // spec: SOCK-8, SOCK-30
-pub(crate) fn check(act: Act, at: SocketAddr, user: u32) -> Result<(), Reason> {
+pub(crate) fn check(act: Act, at: SocketAddr, user: u32) -> Result<bool, Reason> {
     let is_known = is_trusted(user);
-    if is_known && own().policy.is_empty() {
-        return Ok(());
+    if is_known && is_empty() {
+        return Ok(true);
     }
     match judge(act, at, Some(user)) {
         Ruling { verdict: Verdict::Never, .. } => Err(Reason::Policy),
-        Ruling { names_user, .. } if is_known || names_user => Ok(()),
+        Ruling { names_user, .. } if is_known || names_user => Ok(is_known),
         _ => Err(Reason::OtherUser),
     }
 }
@@ -155,7 +161,7 @@ pub(crate) fn check(act: Act, at: SocketAddr, user: u32) -> Result<(), Reason> {
 /// is told.
 // spec: SOCK-31
 pub(crate) fn refuses(act: Act, at: SocketAddr, user: Option<u32>, reason: Reason) -> bool {
-    if own().policy.is_empty() {
+    if is_empty() {
         return false;
     }
     let Ruling { verdict, line, .. } = judge(act, at, user);

@@ -2,6 +2,7 @@
 use crate::epoll::Set;
 use crate::listener::{self, Listener};
 use crate::names;
+use crate::patience::Patience;
 use crate::policy;
 use crate::sys::memory;
 use crate::table;
@@ -12,9 +13,8 @@ use ayre::socket::policy::Act;
 use ayre::socket::{Addresses, Connection, Pair, RING, Ready, Reason};
 use rustix::event::PollFlags;
 use rustix::fd::{AsRawFd, BorrowedFd};
-use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
-use rustix::net::{RecvFlags, SendFlags, sockopt};
+use rustix::net::{RecvFlags, SendFlags};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -48,6 +48,7 @@ pub(crate) struct Stream {
     search: Shared<Option<Search>>,
     /// How often a write has found no room.
     shortages: AtomicU32,
+    patience: Patience,
     watch: Shared<Watch>,
 }
 
@@ -59,22 +60,27 @@ impl Stream {
             is_searching: AtomicBool::new(search.is_some()),
             search: Shared::new(search),
             shortages: AtomicU32::new(0),
+            patience: Patience::default(),
             watch: Shared::new(Watch::default()),
         })
     }
 
-    /// The end that has connected. None where there is no room for its offer.
-    pub(crate) fn connected(
+    /// The end that is about to connect. None where the process has too many.
+    pub(crate) fn connecting() -> Option<Self> {
+        Self::new(None)
+    }
+
+    /// Offers the connection, as the other end may look for it already. False where there is no
+    /// room for the offer.
+    pub(crate) fn offer(
+        &self,
         pair: &Arc<Pair>,
         addresses: &Addresses,
         socket: BorrowedFd<'_>,
-    ) -> Option<Self> {
-        let this = Self::new(None)?;
-        this.connection.show(socket);
-        if this.connection.offer(pair, addresses) {
-            return Some(this);
-        }
-        None
+    ) -> bool {
+        let is_offered = self.connection.offer(pair, addresses);
+        self.connection.show(socket);
+        is_offered
     }
 
     /// The end that was accepted, with the code of its SYN.
@@ -93,8 +99,16 @@ impl Stream {
 
     /// Looks for the offer of an accepted connection, if it was not found yet. Other processes that
     /// have the connection would not know of it.
+    #[inline]
     pub(crate) fn search(&self) {
-        if !self.is_searching.load(Ordering::Relaxed) || self.connection.is_shared() {
+        if self.is_searching.load(Ordering::Relaxed) {
+            self.look_for_offer();
+        }
+    }
+
+    #[cold]
+    fn look_for_offer(&self) {
+        if self.connection.is_shared() {
             return;
         }
         let Some(mut search) = self.search.try_lock() else { return };
@@ -237,17 +251,16 @@ impl Stream {
         direction: Direction,
         (until, call): (&mut Until, &mut Option<Call<'a>>),
     ) -> Result<(), Errno> {
-        let socket = memory::borrowed(fd);
         if *until == Until::Unknown {
-            if fcntl_getfl(socket).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK)) {
-                return Err(Errno::AGAIN);
-            }
-            let timeout = sockopt::Timeout::Recv;
-            let timeout = if direction == Direction::In { timeout } else { sockopt::Timeout::Send };
-            *until = Until::after(sockopt::socket_timeout(socket, timeout).ok().flatten());
+            *until = self.patience.until(memory::borrowed(fd), direction)?;
         }
         call.get_or_insert_with(|| Call::begin(self));
         waiter::wait_for(self, fd, direction, *until)
+    }
+
+    /// The program has changed how calls on its socket wait.
+    pub(crate) fn forget_patience(&self) {
+        self.patience.forget();
     }
 
     /// Whether a direction is ready by the ring, and events that the kernel may tell of it.
@@ -372,6 +385,7 @@ impl Stream {
     /// The socket is about to be used where this library does not see it: from now on, it is the
     /// kernel's alone.
     pub(crate) fn leave(&self, reason: Reason) {
+        self.patience.share();
         self.be_plain(reason);
         self.connection.leave_reading();
     }
@@ -385,6 +399,7 @@ impl Stream {
     /// kernel while both have it.
     pub(crate) fn lock_watch(&'static self) {
         self.connection.before_fork();
+        self.patience.share();
         let sleepers = self.watch.lock().pause(&self.connection);
         self.watch.before_fork();
         self.wake(&sleepers);

@@ -2,7 +2,8 @@
 use crate::epoll::Set;
 use crate::listener::Listener;
 use crate::stream::Stream;
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,6 +25,9 @@ static ENTRIES: [ArcSwapOption<Entry>; NUMBERS] = [const { ArcSwapOption::const_
 const STREAM: u8 = 1;
 const LISTENER: u8 = 2;
 const EPOLL: u8 = 3;
+/// Without an entry: a TCP socket that this process has made, and on which the program has set no
+/// option of IP, and no buffer. The kernel need not be asked for those before it connects.
+const NEW: u8 = 4;
 
 impl Entry {
     const fn kind(&self) -> u8 {
@@ -50,11 +54,64 @@ pub(crate) fn is_stream(fd: i32) -> bool {
 /// Whether a descriptor is more than the kernel's.
 #[inline]
 pub(crate) fn is_known(fd: i32) -> bool {
-    kind(fd) != 0
+    !matches!(kind(fd), 0 | NEW)
+}
+
+/// Whether a descriptor is a TCP socket that is as it was made.
+pub(crate) fn is_new(fd: i32) -> bool {
+    kind(fd) == NEW
+}
+
+/// The program has made a TCP socket.
+pub(crate) fn set_new(fd: i32) {
+    let place = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
+    if let Some(kind) = place {
+        HIGHEST.fetch_max(fd, Ordering::Relaxed);
+        kind.store(NEW, Ordering::Relaxed);
+    }
+}
+
+/// A descriptor is about to be another file, or is a socket that is not as it was made any more.
+#[inline]
+pub(crate) fn end_new(fd: i32) {
+    if is_new(fd) {
+        KINDS[fd as usize].store(0, Ordering::Relaxed);
+    }
+}
+
+/// Ends all that is new within these numbers.
+pub(crate) fn end_new_between(first: u32, last: u32) {
+    let highest = HIGHEST.load(Ordering::Relaxed) as u32;
+    (first..=last.min(highest)).for_each(|fd| end_new(fd as i32));
 }
 
 fn load(fd: i32) -> Option<Arc<Entry>> {
     ENTRIES[fd as usize].load_full()
+}
+
+/// The stream of a descriptor, for a call. Cheaper than [`stream`].
+pub(crate) struct Used(Guard<Option<Arc<Entry>>>);
+
+impl Deref for Used {
+    type Target = Stream;
+
+    #[inline]
+    fn deref(&self) -> &Stream {
+        match self.0.as_deref() {
+            Some(Entry::Stream(stream)) => stream,
+            _ => unreachable!("an entry stays what it is"),
+        }
+    }
+}
+
+/// The stream of a descriptor, while a call uses it.
+#[inline]
+pub(crate) fn used(fd: i32) -> Option<Used> {
+    if kind(fd) != STREAM {
+        return None;
+    }
+    let entry = ENTRIES[fd as usize].load();
+    matches!(entry.as_deref(), Some(Entry::Stream(_))).then_some(Used(entry))
 }
 
 /// The stream of a descriptor.
@@ -105,7 +162,7 @@ pub(crate) fn epoll(fd: i32) -> Option<Arc<Set>> {
 
 /// The entry of a descriptor, of any kind.
 pub(crate) fn entry(fd: i32) -> Option<Arc<Entry>> {
-    if kind(fd) == 0 { None } else { load(fd) }
+    if is_known(fd) { load(fd) } else { None }
 }
 
 /// Sets what a descriptor is. Returns what it was.
@@ -119,7 +176,7 @@ pub(crate) fn set(fd: i32, entry: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
     last
 }
 
-/// No descriptor above has an entry.
+/// No descriptor above has an entry, or is new.
 static HIGHEST: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 
 /// All entries with their descriptors.

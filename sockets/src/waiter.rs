@@ -3,11 +3,12 @@
 use crate::stream::{Direction, Stream};
 use crate::sys::{memory, wait};
 use crate::watch::Sleeper;
+use ayre::guest::fork::generation;
 use ayre::socket::{Bell, Pair};
 use libc::pollfd;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ impl Until {
 #[derive(Default)]
 struct Bells {
     /// The process that made them: a forked child needs others.
-    generation: u32,
+    generation: u64,
     bells: Vec<(Weak<Pair>, Arc<Bell>)>,
 }
 
@@ -67,18 +68,6 @@ pub(crate) fn give_back(pair: Option<Arc<Pair>>, bell: Arc<Bell>) {
 
 thread_local! {
     static BELLS: RefCell<Bells> = RefCell::default();
-}
-
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-/// In a forked child: bells of the parent are not used.
-pub(crate) fn in_child() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Which process, counted in forks, this is.
-pub(crate) fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
 }
 
 /// This thread's bell for the peer of a pair. None where the peer cannot be given one.
@@ -119,14 +108,19 @@ pub(crate) fn wait_for(
     let bell = pair.and_then(bell_for);
     stream.lie_down(direction, &bell);
     let slept = if is_ready() { Ok(()) } else { sleep(stream, fd, direction, (&bell, until)) };
+    // Who rings a bell takes its name away before.
+    let is_rung = stream.connection().bells()[direction as usize].is_none();
     stream.get_up(direction, &bell);
     if let (Some(pair), Some(bell)) = (pair, &bell) {
-        bell.hush();
+        if is_rung {
+            bell.hush();
+        }
         pair.take_rung(bell, |_| {});
     }
     slept
 }
 
+/// Sleeps until there may be something. A bell that others of this process have rung is hushed.
 fn sleep(
     stream: &Stream,
     fd: i32,
@@ -155,7 +149,11 @@ fn sleep(
             Ok(0) => {
                 let _ = stream.connection().settle(memory::borrowed(fd));
             }
-            Ok(_) => return Ok(()),
+            Ok(_) => {
+                let is_rung = fds.get(1).is_some_and(|bell| bell.revents != 0);
+                bell.iter().filter(|_| is_rung).for_each(|bell| bell.hush());
+                return Ok(());
+            }
             // A wait with a limit never goes on behind a signal.
             Err(Errno::INTR) if until == Until::Never && wait::restarts() => {}
             Err(errno) => return Err(errno),

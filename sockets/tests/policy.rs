@@ -365,7 +365,7 @@ fn a_user_with_the_name_of_anothers_port_is_given_nothing() {
     assert!(said.contains("does not have the TCP socket"), "{said}");
 }
 
-// spec: SOCK-45
+// spec: SOCK-43
 #[test]
 fn a_variable_that_the_library_does_not_have_is_told() {
     let Some(library) = library() else { return };

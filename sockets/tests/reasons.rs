@@ -14,12 +14,16 @@ use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
 use common::seen::way_of;
 use end::{End, FOLDER, WARM};
 use std::ffi::c_int;
+use std::net::TcpListener;
 
 /// Seconds after which a test hangs.
 const DEADLINE: u64 = 20;
 
 /// The variable that names what the client does.
 const ACT: &str = "AYRE_SOCKETS_TEST_ROW";
+
+/// The variable that names the port of a listener without the library.
+const PLAIN_PORT: &str = "AYRE_SOCKETS_TEST_PORT";
 
 /// The processes of the tests are this binary once more: they never come to `main`.
 #[used]
@@ -100,13 +104,30 @@ fn program(end: &mut End) {
     end.say("reason", way_of(end.fd));
 }
 
+/// A connection without a seat, and a child that has it, too.
+fn without_peer(end: &mut End) {
+    let port = std::env::var(PLAIN_PORT).expect("it is set").parse().expect("a number");
+    let fd = call::tcp(0).expect("a socket");
+    call::connect_to(fd, port).expect("it connects");
+    end.say("reason", way_of(fd));
+    let child = call::fork().expect("a child");
+    if child == 0 {
+        call::exit_now(c_int::from(way_of(fd) != "TCP: no peer"));
+    }
+    end.say("a child has it", call::wait_for(child) == Ok(0));
+}
+
 /// The client's text.
 fn seen(act: &str) -> String {
     let folder = Folder::new();
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let port = plain.local_addr().expect("it has an address").port().to_string();
     let mut crew = Crew::new();
     for role in ["server", "client"] {
         let mut command = Crew::command(&folder, role, Net::Library);
-        crew.start(command.env(FOLDER, &folder.path).env(ACT, act).env(WARM, "1"));
+        crew.start(
+            command.env(FOLDER, &folder.path).env(ACT, act).env(WARM, "1").env(PLAIN_PORT, &port),
+        );
     }
     assert_eq!(crew.wait(DEADLINE), Ending::Well, "{act}: {}", folder.text("errors"));
     folder.text("client")
@@ -128,6 +149,7 @@ acts! {
     standard_input: "reason: \"TCP: stdio\"";
     passed: "reason: \"TCP: passed on\"";
     program: "reason: \"TCP: exec\"";
+    without_peer: "reason: \"TCP: no peer\"" : "a child has it: true";
 }
 
 // spec: SOCK-36

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Executes the program; comes back only where that fails.
-// spec: SOCK-1, SOCK-45
+// spec: SOCK-1, SOCK-43
 fn execute(args: &Args) -> Result<ExitCode> {
     ayre::settings::check_sockets()?;
     let library = library()?;

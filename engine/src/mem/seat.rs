@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            0  magic
-//!      REASONS  for connections without a seat: socket and reason, found by the socket
+//!      REASONS  for connections without a seat: process, descriptor and reason
 //!   FIRST_SEAT  for each seat 192 bytes
 //!                   0  writers: lock | left | the words that this end has written
 //!                  64  readers: lock | the words that this end has taken | socket, reason
@@ -28,7 +28,7 @@ pub(crate) use self::seen::{SeenDirection, SeenFamily};
 /// Connections of a family.
 const SEATS: u32 = 1 << 16;
 const SEAT_BYTES: u64 = 192;
-const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof1");
+const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof2");
 /// Connections without a seat whose reason is kept. A later one may take the place of another.
 const REASON_WORDS: u64 = 8192;
 const REASONS: u64 = 4096;
@@ -57,10 +57,11 @@ fn this_process() -> u32 {
     }
 }
 
-/// In a forked child: the process has another number now.
-pub(crate) fn in_child() {
+/// In a forked child: the process has another number now. Returns that of its parent, if anybody
+/// has asked for it.
+pub(crate) fn in_child() -> u32 {
     // Relaxed: as above.
-    THIS_PROCESS.store(0, Ordering::Relaxed);
+    THIS_PROCESS.swap(0, Ordering::Relaxed)
 }
 
 /// The memory of a process and its forked children.
@@ -71,6 +72,8 @@ pub(crate) struct Family {
     _file: Option<Hidden>,
     /// Where the last free seat was found.
     last: AtomicU32,
+    /// No descriptor above has a reason.
+    highest: AtomicU32,
 }
 
 impl Family {
@@ -80,14 +83,35 @@ impl Family {
         // Relaxed: no bytes of another kind were there before.
         memory.word(0).store(FAMILY_MAGIC, Ordering::Relaxed);
         let hidden = Hidden::copy_of(file.as_fd()).ok();
-        Ok(Self { memory: Arc::new(memory), _file: hidden, last: AtomicU32::new(0) })
+        let (last, highest) = (AtomicU32::new(0), AtomicU32::new(0));
+        Ok(Self { memory: Arc::new(memory), _file: hidden, last, highest })
     }
 
-    /// Keeps the reason for which a socket has no seat.
-    pub(crate) fn keep_reason(&self, socket: u64, reason: Reason) {
-        let word = self.memory.word(place_of_reason(socket));
+    /// Keeps the reason for which a socket of this process has no seat, by its descriptor: the
+    /// kernel is not asked for the socket's own number.
+    pub(crate) fn keep_reason(&self, fd: u32, reason: Reason) {
+        if fd >> FD_BITS != 0 {
+            return;
+        }
+        let of = Owner { process: this_process(), fd };
+        let word = self.memory.word(of.place());
         // Relaxed: the word is all that there is to see.
-        word.store(socket << REASON_BITS | u64::from(reason.to_word()), Ordering::Relaxed);
+        word.store(of.word(reason), Ordering::Relaxed);
+        // Relaxed: a bound, which a forked child reads.
+        self.highest.fetch_max(fd, Ordering::Relaxed);
+    }
+
+    /// In a forked child, which has the descriptors of its parent.
+    pub(crate) fn inherit_reasons(&self, parent: u32) {
+        // Relaxed: the child has one thread.
+        for fd in 0..=self.highest.load(Ordering::Relaxed) {
+            let of = Owner { process: parent, fd };
+            // Relaxed: as above.
+            let reason = of.reason(self.memory.word(of.place()).load(Ordering::Relaxed));
+            if reason != Reason::None {
+                self.keep_reason(fd, reason);
+            }
+        }
     }
 
     /// A seat that nobody of the family has, as new; None if all are taken.
@@ -110,12 +134,36 @@ impl Family {
     }
 }
 
-/// In a word of the table of reasons: the reason; the number of the socket follows.
-const REASON_BITS: u32 = 8;
-
-const fn place_of_reason(socket: u64) -> u64 {
-    REASONS + 8 * (socket % REASON_WORDS)
+/// The descriptor of a process to which a word of the table of reasons belongs.
+#[derive(Clone, Copy)]
+struct Owner {
+    process: u32,
+    fd: u32,
 }
+
+impl Owner {
+    /// Where the word is. The words of a process lie together.
+    const fn place(self) -> u64 {
+        let first = self.process.wrapping_mul(0x9E37_79B1) as u64;
+        REASONS + 8 * ((first + self.fd as u64) % REASON_WORDS)
+    }
+
+    /// The word: process, descriptor, reason.
+    fn word(self, reason: Reason) -> u64 {
+        u64::from(self.process) << 32 | u64::from(self.fd) << REASON_BITS | reason.to_word() as u64
+    }
+
+    /// The reason in a word, if it is this owner's.
+    fn reason(self, word: u64) -> Reason {
+        match word >> REASON_BITS == self.word(Reason::None) >> REASON_BITS {
+            true => Reason::of_word(word as u32 & ((1 << REASON_BITS) - 1)),
+            false => Reason::None,
+        }
+    }
+}
+
+const REASON_BITS: u32 = 8;
+const FD_BITS: u32 = 24;
 
 /// One end of a connection, as the family that has it believes it to be.
 #[derive(Clone, Debug)]

@@ -291,7 +291,7 @@ pub fn check() -> Result<(), SetupError> {
 ///
 /// # Errors
 /// [`SetupError::Environment`] names the variable, and those that there are.
-// spec: LIFE-30, SOCK-45
+// spec: LIFE-30, SOCK-43
 #[doc(hidden)]
 pub fn check_sockets() -> Result<(), SetupError> {
     names_with(SOCKETS).try_for_each(|name| check_name(&name))

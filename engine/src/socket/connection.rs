@@ -14,7 +14,7 @@ use ayre_proto::socket::{
     From, Incoming, MARKS, Outgoing, RING, Reason, Span, Taken, To, Wants, Written,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::fstat;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
@@ -658,10 +658,18 @@ fn own_family() -> Option<&'static Family> {
     })
 }
 
-/// Keeps why a socket has no connection with rings, for those that look at this process.
+/// Keeps why a socket has no connection with rings, for those that look at this process. Asks the
+/// kernel nothing.
 pub fn keep_reason(socket: BorrowedFd<'_>, reason: Reason) {
     if let Some(family) = own_family() {
-        family.keep_reason(number_of(socket), reason);
+        family.keep_reason(socket.as_raw_fd() as u32, reason);
+    }
+}
+
+/// In a forked child: the reasons of its parent's sockets are its own's, too.
+pub(super) fn inherit_reasons(parent: u32) {
+    if let Some(Some(family)) = *FAMILY.lock() {
+        family.inherit_reasons(parent);
     }
 }
 

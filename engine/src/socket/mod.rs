@@ -30,6 +30,7 @@ pub use ayre_proto::socket::{RING, Reason, policy};
 /// In a forked child. False where it cannot tell which other processes of its family are alive, as
 /// it is in a namespace of its own.
 pub fn in_child() -> bool {
-    crate::mem::seat::in_child();
+    let parent = crate::mem::seat::in_child();
+    connection::inherit_reasons(parent);
     crate::mem::family::in_child()
 }

@@ -4,6 +4,7 @@ use super::connection::Counts;
 use crate::mem::seat::{SeenDirection, SeenFamily};
 use ayre_proto::socket::Reason;
 use rustix::fd::AsFd;
+use std::collections::HashMap;
 use std::fs::{self, File};
 
 /// A process that has the library.
@@ -13,7 +14,8 @@ pub struct SeenProcess {
     pub sockets: Vec<u64>,
     /// Ends of connections that it, or another process of its family, has.
     pub ends: Vec<SeenEnd>,
-    family: SeenFamily,
+    /// By the number of the socket.
+    reasons: HashMap<u64, Reason>,
 }
 
 /// One end of a connection.
@@ -56,24 +58,37 @@ impl SeenProcess {
             let Ok(target) = fs::read_link(entry.path()) else { continue };
             let target = target.to_string_lossy();
             if let Some(number) = target.strip_prefix("socket:[") {
-                sockets.extend(number.trim_end_matches(']').parse::<u64>());
+                let fd = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+                sockets.extend(number.trim_end_matches(']').parse::<u64>().ok().zip(fd));
             } else if family.is_none() && target.ends_with(" (deleted)") {
                 let file = File::open(entry.path()).ok();
                 family = file.and_then(|file| SeenFamily::read(file.as_fd()));
             }
         }
         let family = family?;
+        let own = own_number(process)?;
+        let reason = |(number, fd): &(u64, u32)| (*number, family.reason(own, *fd));
+        let kept = sockets.iter().map(reason).filter(|(_, reason)| *reason != Reason::None);
+        let reasons = kept.collect();
+        let sockets = sockets.into_iter().map(|(number, _)| number).collect();
         let ends = family.seats.iter().map(|seat| SeenEnd {
             socket: seat.socket,
             reason: if seat.holders > 1 { Reason::Forked } else { seat.reason },
             outward: SeenWay::of(seat.outward),
             inward: SeenWay::of(seat.inward),
         });
-        Some(Self { sockets, ends: ends.collect(), family })
+        Some(Self { sockets, ends: ends.collect(), reasons })
     }
 
     /// Why a socket that has no end among these goes by the kernel, as far as that was kept.
     pub fn reason(&self, socket: u64) -> Reason {
-        self.family.reason(socket)
+        self.reasons.get(&socket).copied().unwrap_or_default()
     }
+}
+
+/// The number that a process has for itself: in a namespace of its own, it is another one.
+fn own_number(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
 }

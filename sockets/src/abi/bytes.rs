@@ -2,18 +2,17 @@
 use crate::stream::Stream;
 use crate::sys::memory::{self, PIECES, returned};
 use crate::sys::real;
-use crate::table;
+use crate::table::{self, Used};
 use ayre::socket::Reason;
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
 };
 use rustix::io::IoSliceMut;
 use rustix::net::{RecvFlags, SendFlags};
-use std::sync::Arc;
 
 /// The stream of a descriptor, unless the flags ask for what only the kernel does.
-fn seen(fd: c_int, flags: c_int) -> Option<Arc<Stream>> {
-    let stream = table::stream(fd)?;
+fn seen(fd: c_int, flags: c_int) -> Option<Used> {
+    let stream = table::used(fd)?;
     if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
         return None;
     }
@@ -24,13 +23,8 @@ fn seen(fd: c_int, flags: c_int) -> Option<Arc<Stream>> {
 fn receive((stream, fd): (&Stream, c_int), into: &mut [IoSliceMut<'_>], flags: c_int) -> ssize_t {
     let waits_for_all = flags & libc::MSG_WAITALL != 0;
     let known = RecvFlags::from_bits_retain(flags as c_uint & !(libc::MSG_WAITALL as c_uint));
-    let first = stream.read(fd, into, known);
-    let total: usize = into.iter().map(|piece| piece.len()).sum();
-    match first {
-        Ok(done) if waits_for_all && done > 0 && done < total => {
-            if known.contains(RecvFlags::PEEK) {
-                return done as ssize_t;
-            }
+    match stream.read(fd, into, known) {
+        Ok(done @ 1..) if waits_for_all && !known.contains(RecvFlags::PEEK) => {
             receive_rest((stream, fd), into, known, done) as ssize_t
         }
         first => returned(first),
@@ -101,11 +95,24 @@ unsafe fn receive_pieces(
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn read(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t {
-    match table::stream(fd) {
+    // Most reads are of files: they do no more than this.
+    match table::is_stream(fd) {
         // SAFETY: the C library's contract, here and below.
-        None => unsafe { real::read(fd, into, len) },
+        false => unsafe { real::read(fd, into, len) },
         // SAFETY: as above.
+        true => unsafe { read_stream(fd, into, len) },
+    }
+}
+
+/// # Safety
+/// As read.
+#[inline(never)]
+unsafe fn read_stream(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t {
+    match table::used(fd) {
+        // SAFETY: the caller's, here and below.
         Some(stream) => unsafe { receive_piece((&stream, fd), into, len, 0) },
+        // SAFETY: as above.
+        None => unsafe { real::read(fd, into, len) },
     }
 }
 
@@ -188,7 +195,7 @@ pub(crate) unsafe extern "C" fn recvfrom(
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
-    match table::stream(fd) {
+    match table::used(fd) {
         Some(stream) if (0..=PIECES as c_int).contains(&count) => {
             // SAFETY: the C library's contract.
             unsafe { receive_pieces((&stream, fd), pieces, count as usize, 0) }
@@ -258,7 +265,7 @@ pub(crate) unsafe extern "C" fn recvmmsg(
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
-    match table::stream(fd) {
+    match table::used(fd) {
         // SAFETY: the C library's contract.
         None => unsafe { real::write(fd, from, len) },
         Some(stream) => {
@@ -285,7 +292,7 @@ pub(crate) unsafe extern "C" fn send(
     len: size_t,
     flags: c_int,
 ) -> ssize_t {
-    let Some(stream) = table::stream(fd) else {
+    let Some(stream) = table::used(fd) else {
         // SAFETY: the C library's contract.
         return unsafe { real::send(fd, from, len, flags) };
     };
@@ -326,7 +333,7 @@ pub(crate) unsafe extern "C" fn sendto(
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
-    match table::stream(fd) {
+    match table::used(fd) {
         Some(stream) if (0..=PIECES as c_int).contains(&count) => {
             // SAFETY: the C library's contract.
             let from = unsafe { memory::pieces_from(pieces, count as usize) };
@@ -347,7 +354,7 @@ pub(crate) unsafe extern "C" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    let stream = table::stream(fd).filter(|_| memory::may_be(message));
+    let stream = table::used(fd).filter(|_| memory::may_be(message));
     let Some(stream) = stream else {
         if memory::may_be(message) {
             // SAFETY: the C library's contract.
@@ -400,15 +407,11 @@ const WITHOUT_EFFECT: c_int = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC
 
 /// The stream on which preadv2(2) or pwritev2(2) is a readv or writev, and whether it waits. An
 /// offset or other flags are errors, which the kernel tells.
-fn vector_stream(
-    (fd, count): (c_int, c_int),
-    offset: off_t,
-    flags: c_int,
-) -> Option<(Arc<Stream>, bool)> {
+fn vector_stream((fd, count): (c_int, c_int), offset: off_t, flags: c_int) -> Option<(Used, bool)> {
     let is_known = flags & !(WITHOUT_EFFECT | libc::RWF_NOWAIT) == 0;
     let is_vector = offset == -1 && (0..=PIECES as c_int).contains(&count);
     let waits = flags & libc::RWF_NOWAIT == 0;
-    table::stream(fd).filter(|_| is_known && is_vector).map(|stream| (stream, waits))
+    table::used(fd).filter(|_| is_known && is_vector).map(|stream| (stream, waits))
 }
 
 /// preadv2, as the C library has it.

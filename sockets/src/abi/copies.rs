@@ -4,7 +4,8 @@ use crate::sys::memory::{borrowed, returned, set_errno};
 use crate::sys::real;
 use crate::table;
 use libc::{c_int, c_uint, size_t, ssize_t};
-use rustix::io::{Errno, IoSliceMut};
+use rustix::fd::BorrowedFd;
+use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{RecvFlags, SendFlags};
 
 /// Bytes that are copied between a stream and another descriptor at a time.
@@ -26,51 +27,50 @@ pub(crate) unsafe extern "C" fn sendfile(
         return unsafe { real::sendfile(out, from, offset, len) };
     };
     let file = borrowed(from);
-    let mut at = match offset.is_null() {
-        true => None,
+    let begin = match offset.is_null() {
+        true => rustix::fs::tell(file),
         // SAFETY: as above.
-        false => Some(unsafe { *offset }),
+        false => Ok(unsafe { *offset } as u64),
     };
-    let mut buffer = vec![0; len.min(COPIED)];
+    let sent = begin.and_then(|begin| Ok((begin, send_part((&stream, out), file, begin, len)?)));
+    if let Ok((begin, done)) = sent {
+        let end = begin + done as u64;
+        match offset.is_null() {
+            true => drop(rustix::fs::seek(file, rustix::fs::SeekFrom::Start(end))),
+            // SAFETY: as above.
+            false => unsafe { *offset = end as libc::off_t },
+        }
+    }
+    returned(sent.map(|(_, done)| done))
+}
+
+/// Writes a part of a file into a stream: all of it, unless the file ends, or the stream does not
+/// take more.
+fn send_part(
+    (stream, fd): (&Stream, c_int),
+    file: BorrowedFd<'_>,
+    begin: u64,
+    len: usize,
+) -> Result<usize, Errno> {
+    let mut buffer = Box::new_uninit_slice(len.min(COPIED));
     let mut done = 0;
     while done < len {
         let most = (len - done).min(COPIED);
-        let start = match at {
-            Some(at) => at as u64,
-            None => match rustix::fs::tell(file) {
-                Ok(at) => at,
-                Err(errno) => return returned(Err(errno)),
-            },
-        };
-        let written = match rustix::io::pread(file, &mut buffer[..most], start) {
-            Ok(0) => break,
-            Ok(len) => {
-                let piece = [rustix::io::IoSlice::new(&buffer[..len])];
-                stream.write(out, &piece, SendFlags::empty())
-            }
-            Err(errno) => Err(errno),
-        };
-        let (len, is_short) = match written {
-            Ok(len) => (len, len < most),
-            Err(errno) if done == 0 => return returned(Err(errno)),
+        let read = rustix::io::pread(file, &mut buffer[..most], begin + done as u64);
+        let written = read.and_then(|(piece, _)| match piece.len() {
+            0 => Ok(0),
+            _ => stream.write(fd, &[IoSlice::new(piece)], SendFlags::empty()),
+        });
+        match written {
+            Ok(len) => done += len,
+            Err(errno) if done == 0 => return Err(errno),
             Err(_) => break,
-        };
-        done += len;
-        match &mut at {
-            Some(at) => *at += len as libc::off_t,
-            None => {
-                let _ = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(start + len as u64));
-            }
         }
-        if is_short {
+        if written.is_ok_and(|len| len < most) {
             break;
         }
     }
-    if let Some(at) = at {
-        // SAFETY: as above.
-        unsafe { *offset = at };
-    }
-    done as ssize_t
+    Ok(done)
 }
 
 /// sendfile64, as the C library has it.
@@ -179,7 +179,7 @@ fn splice_in(
     };
     let mut done = 0;
     while done < taken {
-        let piece = [rustix::io::IoSlice::new(&buffer[done..taken])];
+        let piece = [IoSlice::new(&buffer[done..taken])];
         match stream.write(fd, &piece, SendFlags::empty()) {
             Ok(len) => done += len,
             // Bytes that were taken from the pipe are written.

@@ -18,6 +18,7 @@ pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
         set_errno(Errno::BADF);
         return -1;
     }
+    table::end_new(fd);
     if table::is_known(fd) {
         names::closing(fd, borrowed(fd));
     }
@@ -35,6 +36,7 @@ pub(crate) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: 
     let is_closed = flags & CLOSE_RANGE_CLOEXEC == 0;
     let in_range = |fd: &c_int| (first..=last).contains(&(*fd as c_uint));
     if is_closed {
+        table::end_new_between(first, last);
         for (fd, _) in table::all().into_iter().filter(|(fd, _)| in_range(fd)) {
             names::closing(fd, borrowed(fd));
         }
@@ -72,6 +74,7 @@ pub(crate) unsafe extern "C" fn closefrom(first: c_int) {
 
 /// Tells of a duplicate that the kernel has made.
 fn duplicated(fd: c_int, made: c_int) -> c_int {
+    table::end_new(fd);
     if made >= 0 && table::is_known(fd) {
         names::duplicated(fd, made);
     }
@@ -96,6 +99,7 @@ fn make_way(fd: c_int, to: c_int) -> Result<(), Errno> {
     if hidden::is_hidden(to) {
         return hidden::make_way(to);
     }
+    table::end_new(to);
     if table::is_known(to) {
         names::closing(to, borrowed(to));
     }
@@ -149,10 +153,13 @@ pub(crate) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
     let done = unsafe { real::fcntl(fd, command, argument) };
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, done),
-        // The kernel signals what comes by the kernel only.
-        libc::F_SETFL if done == 0 && argument as c_int & libc::O_ASYNC != 0 => {
+        libc::F_SETFL if done == 0 => {
             if let Some(stream) = table::stream(fd) {
-                stream.be_plain(Reason::Option);
+                stream.forget_patience();
+                // The kernel signals what comes by the kernel only.
+                if argument as c_int & libc::O_ASYNC != 0 {
+                    stream.be_plain(Reason::Option);
+                }
             }
             done
         }
@@ -176,6 +183,7 @@ pub(crate) unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usi
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
+    table::end_new(fd);
     if let Some(stream) = table::stream(fd) {
         names::abandon(&stream, Reason::Stdio);
     }

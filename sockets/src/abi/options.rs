@@ -27,6 +27,9 @@ const BUFFERS: &[c_int] = &[
     memory::SO_BUF_LOCK,
 ];
 
+/// Options of a socket's times. The last two are those whose times have 64 bits on all machines.
+const TIMES: &[c_int] = &[libc::SO_RCVTIMEO, libc::SO_SNDTIMEO, 66, 67];
+
 /// setsockopt, as the C library has it.
 ///
 /// # Safety
@@ -44,13 +47,21 @@ pub(crate) unsafe extern "C" fn setsockopt(
     {
         stream.be_plain(Reason::Option);
     }
+    let is_time = level == libc::SOL_SOCKET && TIMES.contains(&name);
+    let is_buffer = level == libc::SOL_SOCKET && BUFFERS.contains(&name);
+    if is_buffer || matches!(level, libc::IPPROTO_IP | libc::IPPROTO_IPV6) {
+        table::end_new(fd);
+    }
     // SAFETY: the C library's contract.
     let done = unsafe { real::setsockopt(fd, level, name, value, len) };
-    if level == libc::SOL_SOCKET
-        && BUFFERS.contains(&name)
-        && let Some(stream) = table::stream(fd)
-    {
+    if is_buffer && let Some(stream) = table::stream(fd) {
         keeping_errno(|| stream.keep_to_buffers(memory::borrowed(fd)));
+    }
+    if is_time && let Some(stream) = table::stream(fd) {
+        stream.forget_patience();
+    }
+    if is_buffer && let Some(listener) = table::listener(fd) {
+        listener.has_set_buffers();
     }
     done
 }
@@ -79,6 +90,7 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
             // SAFETY: as above.
             unsafe { *answer = 0 };
         }
+        libc::FIONBIO => stream.forget_patience(),
         libc::FIOASYNC => stream.be_plain(Reason::Option),
         _ => {}
     }

@@ -42,10 +42,16 @@ pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_i
     // SAFETY: the C library's contract.
     let made = unsafe { real::socket(domain, kind, protocol) };
     forget(made);
+    let is_stream = kind & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) == libc::SOCK_STREAM;
+    let is_internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
+    if is_internet && is_stream && matches!(protocol, 0 | libc::IPPROTO_TCP) {
+        table::set_new(made);
+    }
     made
 }
 
 fn forget(fd: c_int) {
+    table::end_new(fd);
     if fd >= 0 && table::is_known(fd) {
         drop(table::set(fd, None));
     }
@@ -69,6 +75,12 @@ pub(crate) unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, len: soc
     };
     // SAFETY: as above.
     let done = unsafe { real::connect(fd, at, len) };
+    if let (None, Some(to)) = (&connecting, to)
+        && done != 0
+        && errno() == Errno::CONNREFUSED
+    {
+        listener::refused(to);
+    }
     if let Some(connecting) = connecting {
         let was_sent = done == 0 || matches!(errno(), Errno::INPROGRESS | Errno::INTR);
         let after = keeping_errno(|| connecting.after(fd, borrowed(fd), was_sent));

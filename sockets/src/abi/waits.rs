@@ -135,7 +135,7 @@ unsafe fn wait(
     if let Some(told) = set.wait_idle(room, until, mask) {
         return returned(told) as c_int;
     }
-    let told = match set.wait(most as usize, until, mask) {
+    let told = match set.wait(room, until, mask) {
         Ok(told) => told,
         Err(errno) => return returned(Err(errno)) as c_int,
     };

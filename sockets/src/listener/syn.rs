@@ -43,45 +43,67 @@ fn of_headers(headers: &[u8]) -> Option<u16> {
     (hops & MARK != 0 && code != 0).then_some(code)
 }
 
-/// The values that a socket had before it showed a code.
-pub(super) struct Shown {
+/// The fields of a packet's headers that show a code.
+pub(super) struct Headers {
     is_six: bool,
     class: u8,
-    hops: u8,
+    /// None: the system's.
+    hops: Option<u8>,
 }
 
-fn set(socket: BorrowedFd<'_>, is_six: bool, (class, hops): (u8, u8)) -> Result<(), Errno> {
-    if is_six {
-        sockopt::set_ipv6_tclass(socket, class.into())?;
-        return sockopt::set_ipv6_unicast_hops(socket, Some(hops));
+impl Headers {
+    /// Those of a socket as it is made.
+    fn of_new(is_six: bool) -> Self {
+        Self { is_six, class: 0, hops: None }
     }
-    sockopt::set_ip_tos(socket, class)?;
-    sockopt::set_ip_ttl(socket, hops.into())
+
+    fn read(socket: BorrowedFd<'_>, is_six: bool) -> Result<Self, Errno> {
+        let (class, hops) = match is_six {
+            true => (sockopt::ipv6_tclass(socket)?, sockopt::ipv6_unicast_hops(socket)?),
+            false => (sockopt::ip_tos(socket)?.into(), sockopt::ip_ttl(socket)? as u8),
+        };
+        Ok(Self { is_six, class: class as u8, hops: Some(hops) })
+    }
+
+    /// These, with a code.
+    fn with(&self, code: u16) -> Self {
+        let class = (code >> 7 << 2) as u8 | self.class & 3;
+        Self { is_six: self.is_six, class, hops: Some(code as u8 & !MARK | MARK) }
+    }
+
+    fn set(&self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        if self.is_six {
+            sockopt::set_ipv6_tclass(socket, self.class.into())?;
+            return sockopt::set_ipv6_unicast_hops(socket, self.hops);
+        }
+        sockopt::set_ip_tos(socket, self.class)?;
+        // As the kernel has it, -1 is the system's.
+        sockopt::set_ip_ttl(socket, self.hops.map_or(u32::MAX, u32::from))
+    }
+
+    /// Has packets be as before the code was shown.
+    pub(super) fn restore(self, socket: BorrowedFd<'_>) {
+        let _ = self.set(socket);
+    }
 }
 
-/// Has the next SYN show a code. None where the system refuses.
-pub(super) fn show(socket: BorrowedFd<'_>, to: SocketAddr, code: u16) -> Option<Shown> {
+/// Has the next SYN show a code. Returns what packets had before; None where the system refuses.
+pub(super) fn show(
+    socket: BorrowedFd<'_>,
+    to: SocketAddr,
+    code: u16,
+    is_new: bool,
+) -> Option<Headers> {
     let is_six = matches!(to, SocketAddr::V6(to) if to.ip().to_ipv4_mapped().is_none());
-    let (class, hops) = match is_six {
-        true => {
-            (sockopt::ipv6_tclass(socket).ok()? as u8, sockopt::ipv6_unicast_hops(socket).ok()?)
-        }
-        false => (sockopt::ip_tos(socket).ok()?, sockopt::ip_ttl(socket).ok()? as u8),
+    let before = match is_new {
+        true => Headers::of_new(is_six),
+        false => Headers::read(socket, is_six).ok()?,
     };
-    let shown = Shown { is_six, class, hops };
-    let codes = ((code >> 7 << 2) as u8 | class & 3, code as u8 & !MARK | MARK);
-    if set(socket, is_six, codes).is_err() {
-        shown.hide(socket);
+    if before.with(code).set(socket).is_err() {
+        before.restore(socket);
         return None;
     }
-    Some(shown)
-}
-
-impl Shown {
-    /// Has packets be as the program has set them.
-    pub(super) fn hide(self, socket: BorrowedFd<'_>) {
-        let _ = set(socket, self.is_six, (self.class, self.hops));
-    }
+    Some(before)
 }
 
 #[cfg(test)]

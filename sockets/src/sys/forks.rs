@@ -24,7 +24,8 @@ static HELD: Mutex<Option<Locked>> = Mutex::new(None);
 
 /// Registers what is done around each fork.
 pub(crate) fn watch() {
-    // Those that are registered first are locked last.
+    // Those that are registered first are locked last, and the first that a child runs.
+    fork::count();
     hidden::watch_forks();
     fork::around(Some(before), Some(in_parent), Some(in_child));
 }

@@ -2,8 +2,8 @@
 //! meanwhile, so words that belong together may differ by what is under way.
 use super::{
     FAMILY_BYTES, FAMILY_MAGIC, FIRST_SEAT, HOLDERS, KERNEL_READ, KERNEL_WRITTEN, MOST_HOLDERS,
-    OWN_TAKEN, OWN_WRITTEN, REASON, REASON_BITS, REASON_WORDS, REASONS, SEAT_BYTES, SEGMENT,
-    SOCKET, TAIL, place_of_reason,
+    OWN_TAKEN, OWN_WRITTEN, Owner, REASON, REASON_WORDS, REASONS, SEAT_BYTES, SEGMENT, SOCKET,
+    TAIL,
 };
 use ayre_proto::socket::Reason;
 use rustix::fd::BorrowedFd;
@@ -77,13 +77,11 @@ impl SeenFamily {
         Some(Self { reasons, seats })
     }
 
-    /// Why a socket has no seat, as far as that was kept.
-    pub(crate) fn reason(&self, socket: u64) -> Reason {
-        let found = word(&self.reasons, (place_of_reason(socket) - REASONS) as usize);
-        match found >> REASON_BITS == socket {
-            true => Reason::of_word(found as u32 & ((1 << REASON_BITS) - 1)),
-            false => Reason::None,
-        }
+    /// Why a socket has no seat, as far as that was kept: that of a process, by its own number,
+    /// and its descriptor.
+    pub(crate) fn reason(&self, process: u32, fd: u32) -> Reason {
+        let of = Owner { process, fd };
+        of.reason(word(&self.reasons, (of.place() - REASONS) as usize))
     }
 }
 

@@ -1,0 +1,212 @@
+//! System calls of a program that has the library, and whose peer has none: no more than without
+//! it. The program runs under ptrace, which counts them.
+
+// Tests share more than this one needs.
+#[macro_use]
+#[path = "common/mod.rs"]
+mod common;
+
+use common::call;
+use common::launch::{Crew, Folder, Net, ROLE, library};
+use std::ffi::c_int;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+
+/// The variables that tell the program how many connections it has, and where its peer listens.
+const COUNT: &str = "AYRE_SOCKETS_TEST_COUNT";
+const PORT: &str = "AYRE_SOCKETS_TEST_PORT";
+
+const BYTES: usize = 64;
+
+/// Connections of the shorter and of the longer run: the difference leaves the start out.
+const FEWER: u64 = 20;
+const MORE: u64 = 220;
+
+/// Calls that a difference may have for other reasons, such as memory.
+const OTHERS: u64 = 10;
+
+/// The calls of a look for a peer, which counts for 5 ms. Of each door there is a socket, which
+/// connects and is closed, in checked builds with a look at its number. A code takes one more.
+const DOORS_OF_LOOK: u64 = 3;
+const CALLS_OF_LOOK: u64 = DOORS_OF_LOOK * 4 + 1;
+
+/// The program is this binary once more: it never comes to `main`.
+#[used]
+#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
+// SAFETY: the section holds functions that the C library calls before `main`.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn take_role() {
+        let Ok(role) = std::env::var(ROLE) else { return };
+        let number = |name| std::env::var(name).expect("it is set").parse().expect("a number");
+        match role.as_str() {
+            "client" => ask(number(COUNT), number(PORT) as u16),
+            _ => answer(number(COUNT)),
+        }
+        call::exit_now(0);
+    }
+    take_role
+};
+
+/// Five calls for each connection.
+fn ask(count: u64, port: u16) {
+    for _ in 0..count {
+        let fd = call::tcp(0).expect("a socket");
+        call::connect_to(fd, port).expect("it connects");
+        assert_eq!(call::send(fd, &[1; BYTES], 0), Ok(BYTES));
+        assert_eq!(call::recv(fd, &mut [0; BYTES], 0), Ok(BYTES));
+        call::close(fd).expect("it closes");
+    }
+}
+
+/// Four calls for each connection.
+fn answer(count: u64) {
+    let (listening, port) = call::listener(0).expect("a listener");
+    call::write(1, &port.to_ne_bytes()).expect("the peer hears the port");
+    for _ in 0..count {
+        let none = std::ptr::null_mut();
+        let fd = call!(accept(listening, none, std::ptr::null_mut())).expect("a connection");
+        let fd = fd as c_int;
+        assert_eq!(call::recv(fd, &mut [0; BYTES], 0), Ok(BYTES));
+        assert_eq!(call::send(fd, &[1; BYTES], 0), Ok(BYTES));
+        call::close(fd).expect("it closes");
+    }
+}
+
+/// The calls of a program.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls {
+    all: u64,
+    /// Those that make a socket of the Unix family.
+    doors: u64,
+}
+
+/// A call of ptrace(2).
+fn trace(request: libc::c_uint, process: c_int, number: usize, at: usize) -> call::Outcome {
+    call!(ptrace(request, process, number, at))
+}
+
+/// Lets a traced process go on until it ends, and counts its calls.
+fn count_calls(child: &mut Child) -> Calls {
+    let process = child.id() as c_int;
+    let mut calls = Calls::default();
+    let mut status = 0;
+    assert_eq!(call!(waitpid(process, &mut status, 0)), Ok(process as usize));
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+    trace(libc::PTRACE_SETOPTIONS, process, 0, options as usize).expect("it is traced");
+    let mut signal = 0;
+    loop {
+        trace(libc::PTRACE_SYSCALL, process, 0, signal as usize).expect("it goes on");
+        assert_eq!(call!(waitpid(process, &mut status, 0)), Ok(process as usize));
+        if !libc::WIFSTOPPED(status) {
+            assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
+            // It was waited for above.
+            let _ = child.wait();
+            return calls;
+        }
+        signal = libc::WSTOPSIG(status);
+        if signal == libc::SIGTRAP | 0x80 {
+            signal = 0;
+            calls.count(process);
+        }
+    }
+}
+
+impl Calls {
+    /// Counts the call that a process begins, if it does not end one.
+    fn count(&mut self, process: c_int) {
+        let mut info = zeroed!(libc::ptrace_syscall_info);
+        let len = size_of_val(&info);
+        let at = (&raw mut info).addr();
+        trace(libc::PTRACE_GET_SYSCALL_INFO, process, len, at).expect("the kernel tells");
+        if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+            return;
+        }
+        // SAFETY: at the entry of a call, this part is written.
+        let entry = unsafe { info.u.entry };
+        let makes_socket = entry.nr == libc::SYS_socket as u64;
+        self.all += 1;
+        self.doors += u64::from(makes_socket && entry.args[0] == libc::AF_UNIX as u64);
+    }
+}
+
+/// The calls of the client with this number of connections.
+fn calls_of_client(count: u64) -> Calls {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let port = listener.local_addr().expect("it has an address").port();
+    let peer = std::thread::spawn(move || {
+        for _ in 0..count {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut bytes = [0; BYTES];
+            stream.read_exact(&mut bytes).expect("a request");
+            stream.write_all(&bytes).expect("the answer goes");
+        }
+    });
+    let folder = Folder::new();
+    let mut command = Crew::command(&folder, "client", Net::Library);
+    command.env(COUNT, count.to_string()).env(PORT, port.to_string());
+    // SAFETY: the function makes one system call.
+    let command = unsafe { command.pre_exec(be_traced) };
+    let mut child = command.spawn().expect("it starts");
+    let calls = count_calls(&mut child);
+    peer.join().expect("the peer ends well");
+    calls
+}
+
+/// The calls of the server with this number of connections.
+fn calls_of_server(count: u64) -> Calls {
+    let folder = Folder::new();
+    let mut command = Crew::command(&folder, "server", Net::Library);
+    command.env(COUNT, count.to_string()).stdout(Stdio::piped());
+    // SAFETY: the function makes one system call.
+    let command = unsafe { command.pre_exec(be_traced) };
+    let mut child = command.spawn().expect("it starts");
+    let mut told = child.stdout.take().expect("it is a pipe");
+    let peer = std::thread::spawn(move || {
+        let mut port = [0; 2];
+        told.read_exact(&mut port).expect("the server listens");
+        for _ in 0..count {
+            let at = ("127.0.0.1", u16::from_ne_bytes(port));
+            let mut stream = TcpStream::connect(at).expect("it connects");
+            stream.write_all(&[1; BYTES]).expect("the request goes");
+            stream.read_exact(&mut [0; BYTES]).expect("an answer");
+        }
+    });
+    let calls = count_calls(&mut child);
+    peer.join().expect("the peer ends well");
+    calls
+}
+
+fn be_traced() -> std::io::Result<()> {
+    match trace(libc::PTRACE_TRACEME, 0, 0, 0) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(std::io::Error::from_raw_os_error(error)),
+    }
+}
+
+// spec: SOCK-44
+#[test]
+fn a_client_without_a_peer_makes_no_call_more_for_a_connection() {
+    if library().is_none() {
+        return;
+    }
+    let fewer = calls_of_client(FEWER);
+    let more = calls_of_client(MORE);
+    assert!(more.doors > 0, "it looks for a peer");
+    let without_looks = |calls: Calls| calls.all - calls.doors / DOORS_OF_LOOK * CALLS_OF_LOOK;
+    let made = without_looks(more).saturating_sub(without_looks(fewer));
+    assert!(made <= 5 * (MORE - FEWER) + OTHERS, "{made} calls: {more:?}, {fewer:?}");
+}
+
+// spec: SOCK-44
+#[test]
+fn a_server_looks_at_the_opening_packet_of_a_connection_and_makes_no_other_call() {
+    if library().is_none() {
+        return;
+    }
+    let (fewer, more) = (calls_of_server(FEWER), calls_of_server(MORE));
+    let made = more.all - fewer.all;
+    assert!(made <= (4 + 1) * (MORE - FEWER) + OTHERS, "{made} calls: {more:?}, {fewer:?}");
+}

@@ -335,19 +335,27 @@ fn a_bell_is_rung_once_for_each_time_that_it_was_asked_for() {
 
 // spec: SOCK-29
 #[test]
-fn a_pair_has_1024_connections_and_256_bells_of_each_side() {
+fn a_pair_has_16384_connections_and_256_bells_of_each_side() {
     let [maker, taker] = pair();
     let offer = |port| {
         let connection = Connection::new().unwrap();
         connection.offer(&maker, &addresses(port)).then_some(connection)
     };
-    let all: Vec<_> = (0..1024).map_while(offer).collect();
-    assert_eq!(all.len(), 1024);
-    assert!((0..1024).all(|port| offer(port).is_none()), "one more");
+    let all: Vec<_> = (0..20_000).map_while(offer).collect();
+    assert_eq!(all.len(), 16_384);
+    assert!(offer(1).is_none(), "one more");
+    let found = (0..16_384).map(|port| taker.find(&addresses(port)).expect("it is offered").0);
+    assert_eq!(found.collect::<std::collections::BTreeSet<_>>().len(), 16_384);
     for side in [&maker, &taker] {
         let bells: Vec<Bell> =
             std::iter::repeat_with(|| side.bell().ok_or(())).map_while(Result::ok).collect();
         assert_eq!(bells.len(), 256);
+        // A bell of the last slots tells of no other ones.
+        let mut rung = Vec::new();
+        [5, 4095, 4096, 16_383].iter().for_each(|slot| side.ring_own(&bells[3], *slot));
+        side.take_rung(&bells[3], |slot| rung.push(slot));
+        assert_eq!(rung, [5, 4095, 4096, 16_383]);
+        side.take_rung(&bells[3], |slot| panic!("slot {slot} was taken already"));
     }
 }
 
@@ -446,17 +454,25 @@ fn slots_are_given_back_and_used_again() {
         }
     }
     // A slot whose taker has not closed it is not used again.
-    let mut held = Vec::new();
-    for _ in 0..64 {
+    let offer = || {
         let offered = Connection::new().unwrap();
         assert!(offered.offer(&maker, &addresses(1000)));
-        held.push(take(&addresses(1000)).unwrap());
-        offered.close(any.as_fd());
-    }
-    let one_more = Connection::new().unwrap();
-    assert!(!one_more.offer(&maker, &addresses(1000)), "all near slots are used");
-    held.pop().unwrap().close(any.as_fd());
-    assert!(one_more.offer(&maker, &addresses(1000)));
+        (taker.find(&addresses(1000)).unwrap().0, offered)
+    };
+    let (first, offered) = offer();
+    assert_eq!(first, 0, "all were given back");
+    let held = take(&addresses(1000)).unwrap();
+    offered.close(any.as_fd());
+    drop(offered);
+    let (second, other) = offer();
+    assert_eq!(second, 1);
+    // Nor one that a thread of the taker may be about to use.
+    held.close(any.as_fd());
+    let (third, another) = offer();
+    assert_eq!(third, 2);
+    drop(held);
+    assert_eq!(offer().0, first);
+    drop((other, another));
 }
 
 // spec: SOCK-7

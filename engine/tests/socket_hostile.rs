@@ -13,36 +13,45 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use world::{End, byte, bytes, check, connect, pair, sockets};
 
 /// The layout of the memory, as `engine/src/mem/socket.rs` has it.
-const SLOTS: usize = 1024;
-const RUNG: usize = 4096;
-const FIRST_SLOT: usize = RUNG + 2 * 256 * SLOTS / 8;
-const SLOT_BYTES: usize = 1024;
-const FIRST_RING: usize = FIRST_SLOT + SLOTS * SLOT_BYTES;
-const BYTES: usize = FIRST_RING + SLOTS * 2 * RING as usize;
+const SLOTS: usize = 1 << 14;
+const USED: usize = 2048;
+const RUNG: usize = USED + SLOTS / 8;
+const RUNG_BYTES: usize = 8 * (SLOTS / 64 + SLOTS / 64 / 64);
+const FIRST_SLOT: usize = RUNG + 2 * 256 * RUNG_BYTES + 4 * 65536;
+const SLOT_BYTES: usize = 640;
+/// All before the rings, and the rings of the first slots.
+const BYTES: usize = FIRST_SLOT + SLOTS * SLOT_BYTES;
+const RINGS_BYTES: usize = 64 * 2 * RING as usize;
 
 /// The bytes beside a ring that are looked at.
 const BESIDE: usize = 4096;
 
-/// The memory of a pair, as a hostile peer has it.
+/// A part of the memory of a pair, as a hostile peer has it.
 struct Memory {
     at: *mut u8,
+    len: usize,
 }
 
-/// The starts of all memory of pairs in this process.
-fn memories() -> Vec<usize> {
+/// The starts of all such parts of this length in this process.
+fn memories(len: usize) -> Vec<usize> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let of = |line: &str| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;
         let at = |digits| usize::from_str_radix(digits, 16).ok();
-        let len = BYTES.next_multiple_of(4096);
         (at(end)? - at(start)? == len && line.contains("memfd")).then_some(at(start)?)
     };
     maps.lines().filter_map(of).collect()
 }
 
+/// A part of this length that was not there before.
+fn new_memory(len: usize, before: &[usize]) -> Memory {
+    let new = memories(len).into_iter().find(|start| !before.contains(start));
+    Memory { at: std::ptr::with_exposed_provenance_mut(new.expect("it is mapped")), len }
+}
+
 impl Memory {
     fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset.is_multiple_of(8) && offset < BYTES);
+        assert!(offset.is_multiple_of(8) && offset < self.len);
         // SAFETY: the mapping has this length, and lives as long as the pair, which the test has.
         unsafe { &*self.at.add(offset).cast() }
     }
@@ -60,12 +69,11 @@ impl Memory {
         word.store(value, Ordering::Relaxed);
     }
 
-    /// The places beside the two rings of a slot.
+    /// The places beside the two rings of a slot, among the rings of the first ones.
     fn beside(slot: usize) -> impl Iterator<Item = usize> {
-        let start = FIRST_RING + slot * 2 * RING as usize;
+        let start = slot * 2 * RING as usize;
         let end = start + 2 * RING as usize;
-        let before = start.saturating_sub(BESIDE).max(FIRST_RING)..start;
-        before.chain(end..(end + BESIDE).min(BYTES)).step_by(8)
+        (start - BESIDE..start).chain(end..end + BESIDE).step_by(8)
     }
 }
 
@@ -137,8 +145,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let part = prop_oneof![Just(Part::All), Just(Part::Low), Just(Part::High), Just(Part::Added)];
     // The words that mean something: the offer, and two lines for each direction.
     let place =
-        prop_oneof![0usize..8, 16usize..26, 32usize..36, 48usize..58, 64usize..68, 0usize..128];
-    let head = prop_oneof![0usize..4, RUNG / 8..FIRST_SLOT / 8];
+        prop_oneof![0usize..8, 16usize..26, 32usize..36, 48usize..58, 64usize..68, 0usize..80];
+    let head = prop_oneof![0usize..4, USED / 8..RUNG / 8, RUNG / 8..FIRST_SLOT / 8];
     let poke = (place, part.clone(), value.clone());
     let step = prop_oneof![
         5 => poke.prop_map(|(place, part, value)| Step::Poke(8 * place, part, value)),
@@ -217,15 +225,18 @@ fn use_other(ends: &[End; 2], position: &mut u64) {
 static ONE: Mutex<()> = Mutex::new(());
 
 fn attack(steps: Vec<Step>, other: &[End; 2], position: &mut u64) {
-    let before = memories();
+    let before = [memories(BYTES), memories(RINGS_BYTES)];
     let pairs = pair();
-    let new = memories().into_iter().find(|start| !before.contains(start)).expect("its memory");
-    let memory = Memory { at: std::ptr::with_exposed_provenance_mut(new) };
+    // The slot before has a ring that nobody uses.
+    let first = Connection::new().unwrap();
+    assert!(first.offer(&pairs[0], &sockets().1));
     let ends = connect(&pairs);
+    let [memory, rings] =
+        [(BYTES, &before[0]), (RINGS_BYTES, &before[1])].map(|(len, it)| new_memory(len, it));
     let slot = ends[0].connection.place().expect("both have it").1 as usize;
     let guard = |offset: usize| u64::from_ne_bytes([byte(offset as u64); 8]);
     for offset in Memory::beside(slot) {
-        memory.word(offset).store(guard(offset), Ordering::Relaxed);
+        rings.word(offset).store(guard(offset), Ordering::Relaxed);
     }
     for step in steps {
         match step {
@@ -237,7 +248,7 @@ fn attack(steps: Vec<Step>, other: &[End; 2], position: &mut u64) {
         }
     }
     for offset in Memory::beside(slot) {
-        assert_eq!(memory.word(offset).load(Ordering::Relaxed), guard(offset), "beside the ring");
+        assert_eq!(rings.word(offset).load(Ordering::Relaxed), guard(offset), "beside the ring");
     }
     use_other(other, position);
     for end in &ends {
@@ -271,15 +282,14 @@ fn a_peer_that_writes_anything_meanwhile_disturbs_its_own_connection_only() {
     let other = connect(&pair());
     let (mut random, mut position) = (5, 0);
     for round in 0..200 {
-        let before = memories();
+        let before = memories(BYTES);
         let pairs = pair();
-        let new = memories().into_iter().find(|start| !before.contains(start)).unwrap();
         let ends = connect(&pairs);
         let slot = ends[0].connection.place().expect("both have it").1 as usize;
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let memory = Memory { at: std::ptr::with_exposed_provenance_mut(new) };
+                let memory = new_memory(BYTES, &before);
                 let mut random = round;
                 while !is_over.load(Ordering::Relaxed) {
                     // Neither the offer nor the state, so that the ends find lies elsewhere.

@@ -27,6 +27,10 @@ pub use self::reason::Reason;
 /// Bytes of a ring.
 pub const RING: u64 = 1 << 18;
 
+/// Bytes of a small ring: the beginning of each one, which every connection may use. A process
+/// writes a bounded number of large ones at a time.
+pub const SMALL: u64 = 28 << 10;
+
 /// Marks that a writer has room for. One less may be ahead of the reader.
 pub const MARKS: usize = 4;
 

@@ -341,7 +341,12 @@ fn pair_to(address: SocketAddr) -> Result<Arc<Pair>, Missed> {
     let code = syn::new_code();
     let mut missed = (Reason::NoPeer, None);
     for door in doors_of(address) {
-        let is_welcome = |user| check(user).map_err(|found| missed = found).is_ok();
+        let is_welcome = |user| {
+            // Behind the door of one that is welcome, only memory or descriptors can be missing.
+            let found = check(user);
+            missed = found.err().unwrap_or((Reason::NoRoom, Some(user)));
+            found.is_ok()
+        };
         if let Ok(pair) = Pair::knock(&door, code, is_welcome) {
             found.insert(address, Found::Pair(pair.clone()));
             return Ok(pair);

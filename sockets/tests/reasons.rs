@@ -93,6 +93,23 @@ fn passed(end: &mut End) {
     end.say("reason", way_of(end.fd));
 }
 
+/// Where the memory of a pair cannot be mapped, a connection works by TCP.
+fn no_addresses(end: &mut End) {
+    let (listener, port) = call::listener(0).expect("a listener");
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("the system tells");
+    let pages: u64 = pages.split(' ').next().and_then(|it| it.parse().ok()).expect("a number");
+    let mut limit = zeroed!(libc::rlimit);
+    call!(getrlimit(libc::RLIMIT_AS, &mut limit)).expect("there is a limit");
+    let few = libc::rlimit { rlim_cur: pages * 4096 + (8 << 20), ..limit };
+    call!(setrlimit(libc::RLIMIT_AS, &few)).expect("it is set");
+    let fd = call::tcp(0).expect("a socket");
+    let connected = call::connect_to(fd, port);
+    call!(setrlimit(libc::RLIMIT_AS, &limit)).expect("it is set");
+    end.told("connect", connected);
+    end.say("reason", way_of(fd));
+    call::close(listener).expect("it is open");
+}
+
 fn program(end: &mut End) {
     let name = c"true".as_ptr();
     let arguments = [name.cast_mut(), std::ptr::null_mut()];
@@ -148,6 +165,7 @@ acts! {
     uring: "reason: \"TCP: io_uring\"";
     standard_input: "reason: \"TCP: stdio\"";
     passed: "reason: \"TCP: passed on\"";
+    no_addresses: "connect: Ok(0)" : "reason: \"TCP: no room\"";
     program: "reason: \"TCP: exec\"";
     without_peer: "reason: \"TCP: no peer\"" : "a child has it: true";
 }

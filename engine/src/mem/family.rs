@@ -59,6 +59,13 @@ pub(crate) fn lock(word: &AtomicU32) -> Option<Held<'_>> {
     }
 }
 
+/// Takes a lock that is free.
+pub(crate) fn try_lock(word: &AtomicU32) -> Option<Held<'_>> {
+    // FAMILY-A1: as above.
+    let taken = word.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed);
+    taken.is_ok().then_some(Held(word))
+}
+
 #[cold]
 fn lock_slowly(word: &AtomicU32, this: u32) -> Option<Held<'_>> {
     let mut looks = 0;

@@ -66,6 +66,31 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Maps a part of a file of our own, or of a peer's that was checked. Pages come at their first
+    /// access.
+    pub(crate) fn part(file: BorrowedFd<'_>, bytes: Range<u64>) -> Result<Self, SetupError> {
+        let len = (bytes.end - bytes.start) as usize;
+        Self::map_at(file, bytes.start, len, true).map_err(SetupError::os("mmap"))
+    }
+
+    /// Gives the memory of whole pages back to the system: they are zeros from now on. A file
+    /// system may be unable to.
+    pub(crate) fn give_back(&self, bytes: Range<u64>) {
+        let (start, len) = (bytes.start as usize, (bytes.end - bytes.start) as usize);
+        let page = rustix::param::page_size();
+        assert!(start.is_multiple_of(page) && len.is_multiple_of(page), "whole pages");
+        assert!(self.writable && bytes.end <= self.len as u64, "bytes of this mapping");
+        // SAFETY: the range is of our mapping of a file; nobody holds references into it (module
+        // rules), and any bytes are valid there.
+        let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), len, Advice::LinuxRemove) };
+    }
+
+    /// Leaves the mapping out of dumps of this process, which would allocate all its pages.
+    pub(crate) fn leave_out_of_dumps(&self) {
+        // SAFETY: the range is of our mapping; this changes no content.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontDump) };
+    }
+
     /// Maps the slots that the system keeps for a socket, all of which are present. The system
     /// keeps them while they are mapped.
     pub(crate) fn slots(socket: BorrowedFd<'_>, len: usize) -> rustix::io::Result<Self> {
@@ -138,11 +163,20 @@ impl Mapping {
     }
 
     fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> rustix::io::Result<Self> {
+        Self::map_at(file, 0, len, writable)
+    }
+
+    fn map_at(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+        writable: bool,
+    ) -> rustix::io::Result<Self> {
         let protection =
             if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a fresh mapping at an address that the kernel chooses aliases nothing of ours.
         let base =
-            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }?;
+            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
         Ok(Self { base, len, writable, backing: Backing::File, tuning: None, is_private: false })
     }

@@ -32,9 +32,9 @@
 //! | SHARE-R4 record marked as done | SHARE-A4 wait for all | the work on it |
 //! | SOCK-R1 position of a stream | SOCK-A1 its reader | the bytes before it, marks and origin |
 //! | SOCK-R2 position of its reader | SOCK-A2 its writer | those bytes were copied out |
-//! | SOCK-R3 state of a slot | SOCK-A3 the other side's look | offer, or proof |
+//! | SOCK-R3 state of a slot, its number | SOCK-A3 the other side's look | offer, or proof |
 //! | SOCK-R4 mark of a rung slot | SOCK-A4 the woken side | all before the bell was rung |
-//! | SOCK-R5 slot given back | SOCK-A5 slot claimed | all use of the slot |
+//! | SOCK-R5 slot or seat given back | SOCK-A5 claimed | all use of it |
 //! | SOCK-R6 what an end wants | SOCK-A6 the other end | its positions, if it has gone |
 //! | FAMILY-R1 lock released | FAMILY-A1 lock taken | all that was done while it was held |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
@@ -49,6 +49,8 @@
 //! | an end of a stream publishes, then looks at a doorbell | the other end does the reverse |
 //! | a program's call sets `inside`, then reads `wanted` | a guest ([`biased`]) does the reverse |
 pub(crate) mod biased;
+#[cfg(not(loom))]
+pub(crate) mod bits;
 pub(crate) mod bytes;
 pub(crate) mod depot;
 #[cfg_attr(loom, allow(dead_code, reason = "models know no sockets"))]

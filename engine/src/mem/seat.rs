@@ -3,6 +3,7 @@
 //! ```text
 //!            0  magic
 //!      REASONS  for connections without a seat: process, descriptor and reason
+//!         USED  a bit for each seat
 //!   FIRST_SEAT  for each seat 192 bytes
 //!                   0  writers: lock | left | the words that this end has written
 //!                  64  readers: lock | the words that this end has taken | socket, reason
@@ -10,6 +11,7 @@
 //! ```
 //!
 //! A connection has a seat at each end. Other processes of the user may look at all this.
+use super::bits::Bits;
 use super::family;
 use super::file::{Pages, memory_file};
 use super::map::Mapping;
@@ -32,7 +34,8 @@ const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof2");
 /// Connections without a seat whose reason is kept. A later one may take the place of another.
 const REASON_WORDS: u64 = 8192;
 const REASONS: u64 = 4096;
-const FIRST_SEAT: u64 = REASONS + 8 * REASON_WORDS;
+const USED: u64 = REASONS + 8 * REASON_WORDS;
+const FIRST_SEAT: u64 = USED + SEATS as u64 / 8;
 const FAMILY_BYTES: u64 = FIRST_SEAT + SEATS as u64 * SEAT_BYTES;
 
 /// Within the words of a writer.
@@ -70,8 +73,6 @@ pub(crate) struct Family {
     memory: Arc<Mapping>,
     /// The file, for those that look. None where this process may open no more files.
     _file: Option<Hidden>,
-    /// Where the last free seat was found.
-    last: AtomicU32,
     /// No descriptor above has a reason.
     highest: AtomicU32,
 }
@@ -83,8 +84,7 @@ impl Family {
         // Relaxed: no bytes of another kind were there before.
         memory.word(0).store(FAMILY_MAGIC, Ordering::Relaxed);
         let hidden = Hidden::copy_of(file.as_fd()).ok();
-        let (last, highest) = (AtomicU32::new(0), AtomicU32::new(0));
-        Ok(Self { memory: Arc::new(memory), _file: hidden, last, highest })
+        Ok(Self { memory: Arc::new(memory), _file: hidden, highest: AtomicU32::new(0) })
     }
 
     /// Keeps the reason for which a socket of this process has no seat, by its descriptor: the
@@ -116,21 +116,15 @@ impl Family {
 
     /// A seat that nobody of the family has, as new; None if all are taken.
     pub(crate) fn seat(&self) -> Option<Seat> {
-        // Relaxed: a hint.
-        let last = self.last.load(Ordering::Relaxed);
-        (0..SEATS).map(|i| (last + i) % SEATS).find_map(|number| {
-            let seat = Seat(Part::new(&self.memory, FIRST_SEAT + u64::from(number) * SEAT_BYTES));
-            let users = seat.0.half(USERS);
-            // SOCK-A5: all that its last user did.
-            users.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
-            (0..USERS).step_by(8).for_each(|place| seat.0.set(place, 0));
-            seat.0.set_half(IS_CLOSED, 0);
-            seat.0.set(KERNEL_WRITTEN, 0);
-            seat.0.set_half(HOLDERS, this_process());
-            // Relaxed: a hint.
-            self.last.store(number, Ordering::Relaxed);
-            Some(seat)
-        })
+        let number = Bits::new(&self.memory, USED, SEATS).take()?;
+        let part = Part::new(&self.memory, FIRST_SEAT + u64::from(number) * SEAT_BYTES);
+        let seat = Seat(part, number);
+        (0..USERS).step_by(8).for_each(|place| seat.0.set(place, 0));
+        seat.0.set_half(USERS, 1);
+        seat.0.set_half(IS_CLOSED, 0);
+        seat.0.set(KERNEL_WRITTEN, 0);
+        seat.0.set_half(HOLDERS, this_process());
+        Some(seat)
     }
 }
 
@@ -165,9 +159,9 @@ impl Owner {
 const REASON_BITS: u32 = 8;
 const FD_BITS: u32 = 24;
 
-/// One end of a connection, as the family that has it believes it to be.
+/// One end of a connection, as the family that has it believes it to be; and its number.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat(Part<{ SEAT_BYTES as usize }>);
+pub(crate) struct Seat(Part<{ SEAT_BYTES as usize }>, u32);
 
 /// Places in a seat: the writers' line, the readers' line, and one that seldom changes.
 const WRITE_LOCK: usize = 0;
@@ -178,6 +172,7 @@ const OWN_TAKEN: usize = 72;
 const KERNEL_READ: usize = 88;
 const SOCKET: usize = 96;
 const REASON: usize = 104;
+const IS_LARGE: usize = 108;
 const OWED: usize = 128;
 const IS_ENDED: usize = 144;
 const REFUSES: usize = 148;
@@ -291,8 +286,25 @@ impl Seat {
 
     /// This process uses the seat no longer. It is free when no process does.
     pub(crate) fn leave(&self) {
-        // SOCK-R5: all use of the seat precedes its next use.
-        self.0.half(USERS).fetch_sub(1, Ordering::Release);
+        // SOCK-R5, SOCK-A5: all use of the seat precedes its next use.
+        if self.0.half(USERS).fetch_sub(1, Ordering::AcqRel) == 1 {
+            Bits::new(self.0.mapping(), USED, SEATS).give_back(self.1);
+        }
+    }
+
+    /// The number of the seat in the family.
+    pub(crate) fn number(&self) -> u32 {
+        self.1
+    }
+
+    /// Whether this end may write to all of its ring; under the lock of the writers.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.0.get_half(IS_LARGE) != 0
+    }
+
+    pub(crate) fn set_large(&self, is_large: bool) {
+        self.0.set_half(IS_LARGE, is_large.into());
     }
 
     /// Tells those that look which socket has the seat.

@@ -3,8 +3,11 @@
 //! ```text
 //!   pair:     shared by two processes and their forked children
 //!                   0  header: magic, processes and bells of each side
-//!                RUNG  rung connections: for each side and bell a bit for each slot
-//!          FIRST_SLOT  for each slot 1 KiB: offer | direction 0: written, taken | direction 1
+//!                USED  a bit for each slot
+//!                RUNG  rung connections: for each side and bell a bit for each slot, and words
+//!                      that tell where bits are set
+//!               PORTS  the slot that was offered last, for each port
+//!          FIRST_SLOT  for each slot 640 bytes: offer | direction 0: written, taken | direction 1
 //!          FIRST_RING  for each slot a ring for each direction
 //! ```
 //!
@@ -12,31 +15,52 @@
 //! it that its writer writes, and one that its reader writes. The peer may write over both, so each
 //! end keeps its own words in its seat (`mem/seat.rs`). The peer's words are claims, which
 //! `proto::socket` checks.
+//!
+//! The lowest free slot is used first, and rings are mapped in blocks. So a pair with few
+//! connections needs little memory and few addresses.
+use super::bits::Bits;
 use super::doorbell::{self, Doorbell};
-use super::file::{Pages, memory_file};
+use super::file::{Pages, check_foreign, memory_file};
 use super::map::Mapping;
 use super::part::Part;
 use crate::error::SetupError;
+use crate::machine;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::descriptor::Descriptor;
-use ayre_proto::socket::{MARKS, RING, Taken, Wants, Written};
+use crate::sys::hidden::Hidden;
+use ayre_proto::socket::{MARKS, RING, SMALL, Taken, Wants, Written};
 use rustix::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 /// Connections of a pair.
-pub(crate) const SLOTS: u32 = 1024;
+pub(crate) const SLOTS: u32 = 1 << 14;
 
 /// Bells of each side of a pair.
 pub(crate) const BELLS: u16 = 256;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"ayresok1");
+const MAGIC: u64 = u64::from_le_bytes(*b"ayresok2");
 const PROCESSES: u64 = 8;
-const RUNG: u64 = 4096;
-const RUNG_BYTES: u64 = SLOTS as u64 / 8;
-const FIRST_SLOT: u64 = RUNG + 2 * BELLS as u64 * RUNG_BYTES;
-const SLOT_BYTES: u64 = 1024;
+const USED: u64 = 2048;
+const RUNG: u64 = USED + SLOTS as u64 / 8;
+const RUNG_WORDS: u32 = SLOTS / 64;
+/// Words of a bell that tell which others have bits.
+const RUNG_SUMS: u32 = RUNG_WORDS / 64;
+const RUNG_BYTES: u64 = 8 * (RUNG_SUMS + RUNG_WORDS) as u64;
+const PORTS: u64 = RUNG + 2 * BELLS as u64 * RUNG_BYTES;
+const FIRST_SLOT: u64 = PORTS + 4 * (1 << 16);
+const SLOT_BYTES: u64 = 640;
 const FIRST_RING: u64 = FIRST_SLOT + SLOTS as u64 * SLOT_BYTES;
 const SHARED_BYTES: u64 = FIRST_RING + SLOTS as u64 * 2 * RING;
+const _: () = assert!(FIRST_RING.is_multiple_of(4096) && SMALL.is_multiple_of(4096));
+const _: () = assert!(FIRST_SLOT.is_multiple_of(128), "lines are whole");
+
+/// Slots whose rings are mapped at once.
+const BLOCK: u32 = 64;
+const BLOCK_BYTES: u64 = BLOCK as u64 * 2 * RING;
+
+/// The first slots keep the memory of small rings for their next connections.
+const WARM: u32 = 64;
 
 const NEXT_BELLS: u64 = 16;
 
@@ -44,8 +68,6 @@ const NEXT_BELLS: u64 = 16;
 const OFFER: usize = 0;
 /// Words of an offer, without its state.
 pub(crate) const OFFER_WORDS: usize = 5;
-/// Whether the maker uses the slot.
-const IS_USED: usize = OFFER + 8 * (1 + OFFER_WORDS);
 /// The lines of direction 0; those of direction 1 follow. Lines of different writers are not
 /// neighbours, as processors fetch lines in pairs.
 const WRITTEN: usize = 128;
@@ -58,6 +80,7 @@ const ORIGIN: usize = 8;
 const SEGMENT: usize = 16;
 const ROOM_WANTS: usize = 20;
 const MARK: usize = 24;
+const IS_LARGE: usize = 56;
 /// Within the line of a reader.
 const HEAD: usize = 0;
 const TAKEN_SEGMENT: usize = 8;
@@ -91,6 +114,12 @@ pub(crate) enum State {
     Offered,
     /// The taker has accepted.
     Taken,
+    /// It was taken, and only the taker uses it now.
+    MakerLeft,
+    /// It was taken, and only the maker uses it now.
+    TakerLeft,
+    /// The maker has closed the connection, which nobody has taken.
+    Withdrawn,
 }
 
 impl State {
@@ -101,7 +130,26 @@ impl State {
         match word % Self::OFFERS {
             1 => Self::Offered,
             2 => Self::Taken,
+            3 => Self::MakerLeft,
+            4 => Self::TakerLeft,
+            5 => Self::Withdrawn,
             _ => Self::Free,
+        }
+    }
+
+    /// The word of the same offer in this state.
+    const fn in_word(self, word: u64) -> u64 {
+        word - word % Self::OFFERS + self as u64
+    }
+
+    /// The state when a side leaves. None where it does not have the slot.
+    const fn left_by(self, side: Side) -> Option<Self> {
+        match (self, side) {
+            (Self::Taken, Side::Maker) => Some(Self::MakerLeft),
+            (Self::Taken, Side::Taker) => Some(Self::TakerLeft),
+            (Self::Offered | Self::Withdrawn | Self::TakerLeft, Side::Maker)
+            | (Self::MakerLeft, Side::Taker) => Some(Self::Free),
+            _ => None,
         }
     }
 }
@@ -109,31 +157,46 @@ impl State {
 /// The memory of a pair, seen from one side.
 #[derive(Debug)]
 pub(crate) struct PairMemory {
+    /// All before the rings.
     shared: Arc<Mapping>,
     side: Side,
+    /// The file, from which rings are mapped.
+    file: Hidden,
+    /// Rings, as far as they were used.
+    rings: Vec<OnceLock<Arc<Mapping>>>,
 }
 
 impl PairMemory {
     /// Makes the memory of a pair, and the file for the other side.
     pub(crate) fn make() -> Result<(Self, Descriptor), SetupError> {
+        // All bytes of a file in place of a memory file would be allocated.
+        if let Some(errno) = machine::memory_file::refusal() {
+            return Err(SetupError::Os { call: "memfd_create", errno });
+        }
         let file = memory_file(SHARED_BYTES as usize, Pages::Ordinary)?;
-        let shared = Mapping::own_in_part(file.as_fd(), SHARED_BYTES as usize, [])?;
-        let this = Self { shared: Arc::new(shared), side: Side::Maker };
+        let shared = Mapping::part(file.as_fd(), 0..FIRST_RING)?;
         // Relaxed: nobody else has the memory yet.
-        this.shared.word(0).store(MAGIC, Ordering::Relaxed);
-        // Relaxed: a count that orders nothing.
-        this.processes(this.side).store(1, Ordering::Relaxed);
-        Ok((this, file))
+        shared.word(0).store(MAGIC, Ordering::Relaxed);
+        Ok((Self::new(shared, Side::Maker, file.as_fd())?, file))
     }
 
     /// Maps the memory that a peer has made. None where the peer is of another version.
     pub(crate) fn open(file: BorrowedFd<'_>) -> Result<Option<Self>, SetupError> {
-        let shared = Mapping::foreign(file, SHARED_BYTES as usize, true)?;
-        let this = Self { shared: Arc::new(shared), side: Side::Taker };
-        // Relaxed: a count that orders nothing.
-        this.processes(this.side).store(1, Ordering::Relaxed);
+        check_foreign(file, SHARED_BYTES as usize, Pages::Ordinary)?;
+        let shared = Mapping::part(file, 0..FIRST_RING)?;
         // Relaxed: nobody else has the memory yet.
-        Ok((this.shared.word(0).load(Ordering::Relaxed) == MAGIC).then_some(this))
+        let is_ours = shared.word(0).load(Ordering::Relaxed) == MAGIC;
+        is_ours.then(|| Self::new(shared, Side::Taker, file)).transpose()
+    }
+
+    fn new(shared: Mapping, side: Side, file: BorrowedFd<'_>) -> Result<Self, SetupError> {
+        shared.leave_out_of_dumps();
+        let file = Hidden::copy_of(file).map_err(SetupError::os("memory of a pair"))?;
+        let rings = (0..SLOTS / BLOCK).map(|_| OnceLock::new()).collect();
+        let this = Self { shared: Arc::new(shared), side, file, rings };
+        // Relaxed: a count that orders nothing.
+        this.processes(side).store(1, Ordering::Relaxed);
+        Ok(this)
     }
 
     pub(crate) const fn side(&self) -> Side {
@@ -153,6 +216,7 @@ impl PairMemory {
         (bell < u32::from(BELLS)).then_some(bell as u16)
     }
 
+    /// A word of a bell: a sum, or behind them a word with bits of slots.
     fn rung(&self, (side, bell): (Side, u16), word: u32) -> &AtomicU64 {
         let line = side as u64 * u64::from(BELLS) + u64::from(bell);
         self.shared.word(RUNG + line * RUNG_BYTES + 8 * u64::from(word))
@@ -160,36 +224,99 @@ impl PairMemory {
 
     /// Marks a slot as one for which a bell of this side rings.
     pub(crate) fn mark_rung(&self, side: Side, bell: u16, slot: u32) {
+        let word = slot / 64;
+        let bits = self.rung((side, bell), RUNG_SUMS + word);
         // SOCK-R4: the woken side sees what it is woken for.
-        self.rung((side, bell), slot / 64).fetch_or(1 << (slot % 64), Ordering::Release);
+        bits.fetch_or(1 << (slot % 64), Ordering::Release);
+        let sum = self.rung((side, bell), word / 64);
+        // SOCK-R4: the bit is there before the sum says so.
+        sum.fetch_or(1 << (word % 64), Ordering::Release);
     }
 
     /// Takes the marks of a bell of this side, and calls `each` with the slots.
     pub(crate) fn take_rung(&self, bell: u16, mut each: impl FnMut(u32)) {
-        for word in 0..SLOTS / 64 {
-            let bits = self.rung((self.side, bell), word);
-            // Relaxed: a look; the swap orders.
-            if bits.load(Ordering::Relaxed) == 0 {
-                continue;
-            }
-            // SOCK-A4: what the mark was set for is visible.
-            let mut set = bits.swap(0, Ordering::Acquire);
-            while set != 0 {
-                each(64 * word + set.trailing_zeros());
-                set &= set - 1;
-            }
+        for sum in 0..RUNG_SUMS {
+            self.take_bits(bell, sum, |word| {
+                self.take_bits(bell, RUNG_SUMS + 64 * sum + word, |bit| {
+                    each(64 * (64 * sum + word) + bit);
+                });
+            });
         }
     }
 
-    /// The memory of a connection.
-    pub(crate) fn slot(&self, number: u32) -> SlotMemory {
+    /// Takes the bits of a word of a bell of this side.
+    fn take_bits(&self, bell: u16, word: u32, mut each: impl FnMut(u32)) {
+        let bits = self.rung((self.side, bell), word);
+        // Relaxed: a look; the swap orders.
+        if bits.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        // SOCK-A4: what the mark was set for is visible.
+        let mut set = bits.swap(0, Ordering::Acquire);
+        while set != 0 {
+            each(set.trailing_zeros());
+            set &= set - 1;
+        }
+    }
+
+    fn used(&self) -> Bits<'_> {
+        Bits::new(&self.shared, USED, SLOTS)
+    }
+
+    /// The maker's: claims a slot that neither side uses. None if there is none, or no memory.
+    pub(crate) fn claim(&self) -> Option<(u32, SlotMemory)> {
+        let number = self.used().take()?;
+        let Some(slot) = self.slot(number) else {
+            self.used().give_back(number);
+            return None;
+        };
+        // A slot that is not free is one that the peer has given back in our place. It stays used.
+        (slot.state() == State::Free).then_some((number, slot))
+    }
+
+    /// This side uses a slot no longer. The last one gives it back.
+    pub(crate) fn leave(&self, number: u32, slot: &SlotMemory) {
+        if slot.leave(self.side) {
+            slot.give_back_rings(number >= WARM);
+            self.used().give_back(number);
+        }
+    }
+
+    /// The maker's: tells which slot was offered for a connection from this port.
+    pub(crate) fn tell_of_port(&self, port: u16, slot: u32) {
+        // SOCK-R3: the offer is there.
+        self.shared.half_word(PORTS + 4 * u64::from(port)).store(slot, Ordering::Release);
+    }
+
+    /// The slot that the maker has told of: a claim.
+    pub(crate) fn told_of_port(&self, port: u16) -> Option<u32> {
+        // SOCK-A3: the offer there.
+        let slot = self.shared.half_word(PORTS + 4 * u64::from(port)).load(Ordering::Acquire);
+        Some(slot).filter(|slot| *slot < SLOTS)
+    }
+
+    /// The memory of a connection. None where this process can map no more.
+    pub(crate) fn slot(&self, number: u32) -> Option<SlotMemory> {
         assert!(number < SLOTS, "slots have small numbers");
         let n = u64::from(number);
-        SlotMemory {
+        Some(SlotMemory {
             shared: Part::new(&self.shared, FIRST_SLOT + n * SLOT_BYTES),
-            ring: FIRST_RING + n * 2 * RING,
+            rings: self.block(number / BLOCK)?.clone(),
+            ring: u64::from(number % BLOCK) * 2 * RING,
             out: self.side as usize,
+        })
+    }
+
+    /// The rings of some slots.
+    fn block(&self, number: u32) -> Option<&Arc<Mapping>> {
+        let block = &self.rings[number as usize];
+        if block.get().is_none() {
+            let start = FIRST_RING + u64::from(number) * BLOCK_BYTES;
+            let made = Mapping::part(self.file.fd(), start..start + BLOCK_BYTES).ok()?;
+            made.leave_out_of_dumps();
+            let _ = block.set(Arc::new(made));
         }
+        block.get()
     }
 }
 
@@ -197,15 +324,12 @@ impl PairMemory {
 #[derive(Clone, Debug)]
 pub(crate) struct SlotMemory {
     shared: Part<{ SLOT_BYTES as usize }>,
+    /// The rings of this slot and of others, and where those of this one begin.
+    rings: Arc<Mapping>,
     ring: u64,
     /// The number of the direction that this side writes.
     out: usize,
 }
-
-/// A slot of the maker that was never used, one that it uses, and one that it has closed.
-const UNUSED: u32 = 0;
-const USED: u32 = 1;
-const CLOSED: u32 = 2;
 
 impl SlotMemory {
     fn written_line(&self, direction: usize) -> usize {
@@ -224,10 +348,9 @@ impl SlotMemory {
         for (i, word) in words.into_iter().enumerate() {
             self.shared.set(OFFER + 8 + 8 * i, word);
         }
-        let last = self.shared.get(OFFER);
-        let next = (last / State::OFFERS).wrapping_add(1).wrapping_mul(State::OFFERS);
+        let next = self.shared.get(OFFER).wrapping_add(State::OFFERS);
         // SOCK-R3: the offer is there before its state says so.
-        self.shared.word(OFFER).store(next + State::Offered as u64, Ordering::Release);
+        self.shared.word(OFFER).store(State::Offered.in_word(next), Ordering::Release);
     }
 
     /// The taker's: the word of the state, if this is offered.
@@ -242,7 +365,7 @@ impl SlotMemory {
     /// The taker's: takes the offer that was found with this word. False where the maker has
     /// withdrawn it, even if it has offered another connection here since.
     pub(crate) fn take(&self, found: u64) -> bool {
-        let taken = found - State::Offered as u64 + State::Taken as u64;
+        let taken = State::Taken.in_word(found);
         let state = self.shared.word(OFFER);
         // Relaxed: the words of the offer were read before, with acquire.
         state.compare_exchange(found, taken, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -254,35 +377,68 @@ impl SlotMemory {
         State::of_word(self.shared.word(OFFER).load(Ordering::Acquire))
     }
 
+    /// Whether both ends have agreed on the slot.
+    pub(crate) fn is_agreed(&self) -> bool {
+        matches!(self.state(), State::Taken | State::MakerLeft | State::TakerLeft)
+    }
+
     /// The maker's: withdraws an offer, unless it was taken.
     pub(crate) fn withdraw(&self) {
         let state = self.shared.word(OFFER);
         // Relaxed: the maker is the only one that offers.
         let word = state.load(Ordering::Relaxed);
         if State::of_word(word) == State::Offered {
-            let free = word - State::Offered as u64 + State::Free as u64;
-            // Relaxed: nobody reads what a free slot has.
-            let _ = state.compare_exchange(word, free, Ordering::Relaxed, Ordering::Relaxed);
+            let withdrawn = State::Withdrawn.in_word(word);
+            // Relaxed: nobody reads what such a slot has.
+            let _ = state.compare_exchange(word, withdrawn, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// The maker's: whether it could claim the slot, which neither side uses any more.
-    pub(crate) fn claim(&self) -> bool {
-        let used = self.shared.half(IS_USED);
-        // SOCK-A5: all that its last holder did.
-        let claim = |from| used.compare_exchange(from, USED, Ordering::Acquire, Ordering::Relaxed);
-        claim(UNUSED).is_ok() || (self.is_left_by_peer() && claim(CLOSED).is_ok())
+    /// A side uses the slot no longer. True for the last one that did.
+    fn leave(&self, side: Side) -> bool {
+        let state = self.shared.word(OFFER);
+        // Relaxed: the exchange decides.
+        let mut word = state.load(Ordering::Relaxed);
+        // Of a peer's lie, the slot stays used.
+        while let Some(left) = State::of_word(word).left_by(side) {
+            // SOCK-R5, SOCK-A5: all that either side did precedes its next use.
+            let (new, order) = (left.in_word(word), Ordering::AcqRel);
+            match state.compare_exchange(word, new, order, Ordering::Relaxed) {
+                Ok(_) => return left == State::Free,
+                Err(found) => word = found,
+            }
+        }
+        false
     }
 
-    /// The maker's: gives a slot back: at once, or when the taker has closed its end, too.
-    pub(crate) fn release(&self) {
-        // SOCK-R5: all use of the slot precedes its next use.
-        self.shared.half(IS_USED).store(CLOSED, Ordering::Release);
+    /// Gives the memory of a slot's rings back to the system: all of it, or all that small rings
+    /// do not have.
+    fn give_back_rings(&self, all: bool) {
+        if all {
+            return self.rings.give_back(self.ring..self.ring + 2 * RING);
+        }
+        for direction in 0..2 {
+            if self.shared.get_half(self.written_line(direction) + IS_LARGE) != 0 {
+                self.rings.give_back(self.beyond_small(direction));
+            }
+        }
     }
 
-    /// Whether the peer has closed its end, or never had one.
-    fn is_left_by_peer(&self) -> bool {
-        self.state() != State::Taken || (self.wants().get() == Wants::Gone && self.is_ended())
+    /// The bytes of a ring that a small one does not have.
+    fn beyond_small(&self, direction: usize) -> Range<u64> {
+        let start = self.ring + direction as u64 * RING;
+        start + SMALL..start + RING
+    }
+
+    /// The ring that this side writes is about to be a large one.
+    pub(crate) fn enlarge(&self) {
+        self.shared.set_half(self.written_line(self.out) + IS_LARGE, 1);
+    }
+
+    /// The ring that this side writes, and that is empty, is a small one again.
+    pub(crate) fn shrink(&self) {
+        self.rings.give_back(self.beyond_small(self.out));
+        self.shared.set_half(self.written_line(self.out) + IS_LARGE, 0);
     }
 
     /// Whether the peer's writer has ended in order.
@@ -367,9 +523,9 @@ impl SlotMemory {
     pub(crate) fn copy_in(&self, place: u64, from: &[u8]) {
         let start = self.ring + self.out as u64 * RING;
         let first = from.len().min((RING - place) as usize);
-        self.shared.mapping().write(start + place, &from[..first]);
+        self.rings.write(start + place, &from[..first]);
         if first < from.len() {
-            self.shared.mapping().write(start, &from[first..]);
+            self.rings.write(start, &from[first..]);
         }
     }
 
@@ -389,9 +545,12 @@ impl SlotMemory {
         let start = self.ring + direction as u64 * RING;
         let first = into.len().min((RING - place) as usize);
         let (head, rest) = into.split_at_mut(first);
-        self.shared.mapping().read(start + place, head);
+        self.rings.read(start + place, head);
         if !rest.is_empty() {
-            self.shared.mapping().read(start, rest);
+            self.rings.read(start, rest);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,20 +1,21 @@
 //! One connection: reading and writing, which never block here.
+pub(super) mod large;
 mod owed;
 mod wishes;
 
+use super::ends;
 use super::meeting::{Addresses, Found};
 use super::pair::Pair;
 use crate::mem::family::{self, Held};
-use crate::mem::seat::{Family, Seat};
-use crate::mem::socket::{Side, SlotMemory, State};
+use crate::mem::seat::Seat;
+use crate::mem::socket::{Side, SlotMemory};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
-use crate::sys::fork;
 use ayre_proto::lane::Malformed;
 use ayre_proto::socket::{
-    From, Incoming, MARKS, Outgoing, RING, Reason, Span, Taken, To, Wants, Written,
+    From, Incoming, MARKS, Outgoing, RING, Reason, SMALL, Span, Taken, To, Wants, Written,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
@@ -49,7 +50,7 @@ pub struct Counts {
 }
 
 /// The part of a connection that both ends share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Shared {
     pair: Arc<Pair>,
     number: u32,
@@ -69,6 +70,8 @@ pub struct Connection {
     is_broken: AtomicBool,
     /// This process has closed it; threads may be about to use it still.
     is_closed: AtomicBool,
+    /// It was the last of this side that had it: the slot is left when no thread uses it.
+    was_last: AtomicBool,
     /// An error of the kernel's that is told once the ring is empty.
     late_error: AtomicU32,
     /// How often this end has found other processes of this side that have the connection.
@@ -78,40 +81,26 @@ pub struct Connection {
 const READING: usize = 0;
 const WRITING: usize = 1;
 
-/// The family's memory, as soon as it was wanted; None inside where there is none to be had.
-static FAMILY: fork::Shared<Option<Option<&'static Family>>> = fork::Shared::new(None);
-
-/// Before a fork.
-pub fn lock_family() {
-    FAMILY.before_fork();
-}
-
-/// After a fork.
-pub fn unlock_family() {
-    FAMILY.after_fork(|_| {});
-}
-
 impl Connection {
     /// A connection of this process whose bytes go by the kernel, none of which was written or
     /// read. None where the process has too many.
     pub fn new() -> Option<Self> {
         Some(Self {
-            seat: own_family()?.seat()?,
+            seat: ends::own()?.seat()?,
             shared: OnceLock::new(),
             is_agreed: AtomicBool::new(false),
             is_told: Default::default(),
             is_broken: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            was_last: AtomicBool::new(false),
             late_error: AtomicU32::new(0),
             looks_for_dead: AtomicU32::new(0),
         })
     }
 
-    /// The maker's: offers the connection in a slot near the number of its port. False where there
-    /// is no room.
+    /// The maker's: offers the connection. False where there is no room.
     pub fn offer(&self, pair: &Arc<Pair>, of: &Addresses) -> bool {
-        let Some((number, slot)) = pair.claim(of.maker.port().into()) else { return false };
-        slot.offer(of.words());
+        let Some((number, slot)) = pair.offer(of.maker.port(), of.words()) else { return false };
         self.seat.set_reason(Reason::Opening);
         self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
     }
@@ -119,7 +108,7 @@ impl Connection {
     /// The taker's: takes the offer in a slot. False where it was withdrawn, or where this side
     /// has gone over to the kernel meanwhile.
     pub fn take(&self, pair: &Arc<Pair>, (number, found): Found) -> bool {
-        let slot = pair.slot(number);
+        let Some(slot) = pair.slot(number) else { return false };
         let has_left = self.seat.has_left_reading() || self.seat.refuses();
         let is_taken = self.shared.get().is_none() && !has_left && slot.take(found);
         is_taken && self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
@@ -187,7 +176,7 @@ impl Connection {
     }
 
     fn agree(&self, shared: &Shared) -> bool {
-        let is_agreed = shared.slot.state() == State::Taken;
+        let is_agreed = shared.slot.is_agreed();
         if is_agreed && self.seat.reason() == Reason::Opening {
             self.seat.set_reason(Reason::None);
         }
@@ -369,7 +358,23 @@ impl Connection {
     fn read_ring(
         &self,
         (held, shared): (Held<'_>, &Shared),
-        (mut end, written): (Incoming, &Written),
+        (end, written): (Incoming, &Written),
+        span: Span,
+        into: &mut [IoSliceMut<'_>],
+        flags: RecvFlags,
+    ) -> usize {
+        // A writer without room has come to the end of a small ring, or further.
+        if span.place + span.len < SMALL {
+            return self.take_out(shared, end, span, into, flags);
+        }
+        self.take_out_and_wake((held, shared), (end, written), span, into, flags)
+    }
+
+    #[inline(always)]
+    fn take_out(
+        &self,
+        shared: &Shared,
+        mut end: Incoming,
         mut span: Span,
         into: &mut [IoSliceMut<'_>],
         flags: RecvFlags,
@@ -384,14 +389,29 @@ impl Connection {
         if flags.contains(RecvFlags::PEEK) {
             return copied;
         }
-        let used = written.tail.saturating_sub(end.taken.head);
         end.took(copied as u64);
         self.seat.set_taken(end.taken);
         shared.slot.tell_taken(end.taken);
+        copied
+    }
+
+    #[cold]
+    fn take_out_and_wake(
+        &self,
+        (held, shared): (Held<'_>, &Shared),
+        (end, written): (Incoming, &Written),
+        span: Span,
+        into: &mut [IoSliceMut<'_>],
+        flags: RecvFlags,
+    ) -> usize {
+        let copied = self.take_out(shared, end, span, into, flags);
+        let used = written.tail.saturating_sub(end.taken.head);
+        let rest = written.tail.saturating_sub(self.seat.taken().head);
         drop(held);
-        // A writer sleeps only while more than three quarters are used, so a reader that saw less
-        // than one quarter sees more in its next calls.
-        if used >= RING / 4 && used - copied as u64 <= WAKES_AT {
+        // A writer that may write to all of the ring sleeps only while more than three quarters are
+        // used, so a reader that saw less than one quarter sees more in its next calls. Others wait
+        // until the ring is empty.
+        if rest == 0 || (used >= RING / 4 && rest <= WAKES_AT) {
             shared.wake_writer();
         }
         copied
@@ -475,6 +495,12 @@ impl Connection {
     ) -> Result<usize, Errno> {
         let mut copied = 0;
         for piece in from {
+            if span.place + piece.len() as u64 >= SMALL && !large::admit(&self.seat, shared) {
+                span.len = span.len.min(SMALL.saturating_sub(span.place));
+                if span.len == 0 && copied == 0 {
+                    return self.look_for_death(shared, socket);
+                }
+            }
             let len = piece.len().min(span.len as usize);
             shared.slot.copy_in(span.place, &piece[..len]);
             span = advanced(span, len);
@@ -562,7 +588,10 @@ impl Connection {
             true if is_full && !is_in_ring => Ready::AskKernel,
             true => {
                 let used = written.tail.saturating_sub(head);
-                if RING.saturating_sub(used) >= WRITABLE { Ready::Yes } else { Ready::No }
+                let place = written.tail.wrapping_sub(written.origin) % RING;
+                let is_small = is_in_ring && place >= SMALL && !self.seat.is_large();
+                let has_room = RING.saturating_sub(used) >= WRITABLE;
+                if has_room && (used == 0 || !is_small) { Ready::Yes } else { Ready::No }
             }
             false if is_full && is_in_ring && !self.seat.is_ended() => Ready::No,
             false => Ready::AskKernel,
@@ -610,6 +639,7 @@ impl Connection {
     pub fn close(&self, socket: BorrowedFd<'_>) -> bool {
         let is_unread = self.shared().is_some() && self.is_readable();
         let _ = self.settle(socket);
+        large::forget(&self.seat);
         if self.is_closed.swap(true, Ordering::Relaxed) || !self.seat.let_go() {
             return false;
         }
@@ -618,15 +648,19 @@ impl Connection {
             shared.slot.own_wants().set(Wants::Gone);
             if shared.pair.side() == Side::Maker {
                 shared.slot.withdraw();
-                shared.slot.release();
             }
         }
+        self.was_last.store(true, Ordering::Relaxed);
         is_unread
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        large::forget(&self.seat);
+        if let Some(shared) = self.shared.get().filter(|_| *self.was_last.get_mut()) {
+            shared.pair.leave(shared.number, &shared.slot);
+        }
         self.seat.leave();
     }
 }
@@ -647,29 +681,6 @@ impl Shared {
     fn wake_reader(&self, wants: Wants) -> bool {
         let Some(bell) = wants.bell() else { return true };
         !self.slot.wants().take(wants) || self.pair.ring(bell, self.number)
-    }
-}
-
-/// The family of this process; None where there is no memory for it.
-fn own_family() -> Option<&'static Family> {
-    *FAMILY.lock().get_or_insert_with(|| {
-        let family = Family::new().ok()?;
-        Some(Box::leak(Box::new(family)))
-    })
-}
-
-/// Keeps why a socket has no connection with rings, for those that look at this process. Asks the
-/// kernel nothing.
-pub fn keep_reason(socket: BorrowedFd<'_>, reason: Reason) {
-    if let Some(family) = own_family() {
-        family.keep_reason(socket.as_raw_fd() as u32, reason);
-    }
-}
-
-/// In a forked child: the reasons of its parent's sockets are its own's, too.
-pub(super) fn inherit_reasons(parent: u32) {
-    if let Some(Some(family)) = *FAMILY.lock() {
-        family.inherit_reasons(parent);
     }
 }
 

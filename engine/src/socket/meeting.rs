@@ -11,7 +11,7 @@
 //!
 //! The connection works from the beginning: its bytes go by the kernel until both ends know that
 //! the slot is taken.
-use super::pair::{Bell, FIRST_BELLS, Pair, near_to, receive_with, send_with, user_of};
+use super::pair::{Bell, FIRST_BELLS, Pair, receive_with, send_with, user_of};
 use crate::error::SetupError;
 use crate::mem::socket::{OFFER_WORDS, PairMemory};
 use crate::sys::fork::Shared;
@@ -194,8 +194,6 @@ impl Pair {
 
     /// Where a connection is offered.
     pub fn find(&self, of: &Addresses) -> Option<Found> {
-        let words = of.words();
-        let found = |number| Some((number, self.slot(number).found(words)?));
-        near_to(of.maker.port().into()).find_map(found)
+        self.offered(of.maker.port(), of.words())
     }
 }

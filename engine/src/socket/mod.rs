@@ -4,7 +4,9 @@
 //! | file | subject |
 //! |---|---|
 //! | `pair.rs` | two processes that share memory, and the bells by which they wake each other |
+//! | `ends.rs` | the memory of this process's ends |
 //! | `connection.rs` | one connection: read and write, without blocking |
+//! | `connection/large.rs` | rings that a process uses beyond their first bytes, a bounded number |
 //! | `connection/owed.rs` | bytes of the ring whose reader has gone |
 //! | `connection/wishes.rs` | by which way bytes are to come, and who is woken |
 //! | `meeting.rs` | how a connecting process finds the one that listens |
@@ -14,12 +16,14 @@
 //! `proto::socket` decides the way of each byte; `mem/socket.rs` and `mem/seat.rs`
 //! have the layout of the memory.
 mod connection;
+mod ends;
 mod meeting;
 mod owner;
 mod pair;
 mod seen;
 
-pub use self::connection::{Connection, Counts, Ready, keep_reason, lock_family, unlock_family};
+pub use self::connection::{Connection, Counts, Ready};
+pub use self::ends::keep_reason;
 pub use self::meeting::{Addresses, Door, Found};
 pub use self::owner::{owner_of, owner_of_listener, user_named};
 pub use self::pair::{Bell, Pair};
@@ -27,10 +31,23 @@ pub use self::seen::{SeenEnd, SeenProcess, SeenWay};
 pub use crate::mem::socket::Side;
 pub use ayre_proto::socket::{RING, Reason, policy};
 
+/// Before a fork.
+pub fn lock_family() {
+    connection::large::lock();
+    ends::lock();
+}
+
+/// After a fork.
+pub fn unlock_family() {
+    ends::unlock();
+    connection::large::unlock();
+}
+
 /// In a forked child. False where it cannot tell which other processes of its family are alive, as
 /// it is in a namespace of its own.
 pub fn in_child() -> bool {
     let parent = crate::mem::seat::in_child();
-    connection::inherit_reasons(parent);
+    ends::inherit_reasons(parent);
+    connection::large::in_child();
     crate::mem::family::in_child()
 }

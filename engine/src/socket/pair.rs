@@ -1,5 +1,5 @@
 //! Two processes that share memory for their connections.
-use crate::mem::socket::{BELLS, PairMemory, SLOTS, Side, SlotMemory};
+use crate::mem::socket::{BELLS, OFFER_WORDS, PairMemory, Side, SlotMemory};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::sys::fork::Shared;
 use crate::sys::hidden::Hidden;
@@ -73,9 +73,6 @@ pub struct Pair {
     is_over: AtomicBool,
 }
 
-/// A slot is at most so far from its port's.
-const NEAR: u32 = 64;
-
 /// A message on the control connection: the number of a bell, with its counter.
 const MESSAGE_BYTES: usize = 8;
 
@@ -144,16 +141,27 @@ impl Pair {
         poll(&mut looked, Some(&none)).is_ok_and(|found| found > 0)
     }
 
-    pub(super) fn slot(&self, number: u32) -> SlotMemory {
+    pub(super) fn slot(&self, number: u32) -> Option<SlotMemory> {
         self.memory.slot(number)
     }
 
-    /// The maker's: claims a slot near this number.
-    pub(super) fn claim(&self, near: u32) -> Option<(u32, SlotMemory)> {
-        near_to(near).find_map(|number| {
-            let slot = self.slot(number);
-            slot.claim().then_some((number, slot))
-        })
+    /// The maker's: offers a connection from this port. None where there is no room for it.
+    pub(super) fn offer(&self, port: u16, words: [u64; OFFER_WORDS]) -> Option<(u32, SlotMemory)> {
+        let (number, slot) = self.memory.claim()?;
+        slot.offer(words);
+        self.memory.tell_of_port(port, number);
+        Some((number, slot))
+    }
+
+    /// The number of the slot where a connection from this port is offered, and its state's word.
+    pub(super) fn offered(&self, port: u16, words: [u64; OFFER_WORDS]) -> Option<(u32, u64)> {
+        let number = self.memory.told_of_port(port)?;
+        Some((number, self.slot(number)?.found(words)?))
+    }
+
+    /// This side uses a slot no longer.
+    pub(super) fn leave(&self, number: u32, slot: &SlotMemory) {
+        self.memory.leave(number, slot);
     }
 
     /// A bell for a thread or an epoll of this process. None where the peer could not be given it.
@@ -247,11 +255,6 @@ impl Pair {
 pub(super) fn user_of(control: BorrowedFd<'_>) -> Option<u32> {
     let peer = rustix::net::sockopt::socket_peercred(control);
     peer.ok().map(|peer| peer.uid.as_raw())
-}
-
-/// The slots where a connection with this port may be.
-pub(super) fn near_to(port: u32) -> impl Iterator<Item = u32> {
-    (0..NEAR).map(move |i| (port + i) % SLOTS)
 }
 
 /// Sends a message with descriptors; never blocks.

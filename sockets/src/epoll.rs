@@ -20,7 +20,7 @@ use rustix::event::PollFlags;
 use rustix::fd::AsRawFd;
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
 /// The data of bells in the kernel's epoll: this, and the bell's place.
@@ -61,7 +61,8 @@ struct Inner {
     hot: Vec<i32>,
     /// Cold streams that are looked at again at intervals.
     unsure: Vec<i32>,
-    bells: Vec<(Arc<Pair>, Arc<Bell>)>,
+    /// For each place, which its data in the kernel's epoll names. Pairs end by themselves.
+    bells: Vec<Option<(Weak<Pair>, Arc<Bell>)>>,
     /// Threads that sleep in the kernel's epoll.
     sleepers: u32,
     /// Something else than this set's own calls waits for the epoll.
@@ -83,8 +84,8 @@ impl Drop for Set {
         let mut inner = self.lock();
         inner.registrations.values_mut().for_each(Registration::get_up);
         if !self.is_inherited() {
-            for (pair, bell) in inner.bells.drain(..) {
-                waiter::give_back(Some(pair), bell);
+            for (pair, bell) in inner.bells.drain(..).flatten() {
+                waiter::give_back(pair.upgrade(), bell);
             }
         }
     }
@@ -133,10 +134,9 @@ impl Set {
         if self.is_inherited() {
             return;
         }
-        for (pair, bell) in std::mem::take(&mut inner.bells) {
-            let number = bell.fd().as_raw_fd();
-            let _ = wait::control(self.epfd, libc::EPOLL_CTL_DEL, number, (0, 0));
-            waiter::give_back(Some(pair), bell);
+        for (pair, bell) in std::mem::take(&mut inner.bells).into_iter().flatten() {
+            leave_bell(self.epfd, &bell);
+            waiter::give_back(pair.upgrade(), bell);
         }
         for (fd, known) in registrations.iter().filter(|(_, known)| !known.is_fired) {
             let event = (known.wanted, known.data);
@@ -453,6 +453,11 @@ impl Registration {
     }
 }
 
+/// A bell wakes this epoll no longer.
+fn leave_bell(epfd: i32, bell: &Bell) {
+    let _ = wait::control(epfd, libc::EPOLL_CTL_DEL, bell.fd().as_raw_fd(), (0, 0));
+}
+
 impl Inner {
     fn may_look(&self) -> bool {
         self.hot.iter().any(|fd| {
@@ -485,15 +490,28 @@ impl Inner {
 
     /// This set's bell for the peer of a pair.
     fn bell_for(&mut self, epfd: i32, pair: &Arc<Pair>) -> Option<Arc<Bell>> {
-        if let Some((_, bell)) = self.bells.iter().find(|(of, _)| Arc::ptr_eq(of, pair)) {
+        let is_of = |(of, _): &&(Weak<Pair>, _)| of.as_ptr() == Arc::as_ptr(pair);
+        if let Some((_, bell)) = self.bells.iter().flatten().find(is_of) {
             return Some(bell.clone());
         }
+        self.forget_gone(epfd);
         let bell = Arc::new(pair.bell()?);
-        let data = BELL_DATA + self.bells.len() as u64;
-        let wanted = (EPOLLIN | EPOLLET) as u32;
+        let free = self.bells.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.bells.len());
+        let (wanted, data) = ((EPOLLIN | EPOLLET) as u32, BELL_DATA + place as u64);
         wait::control(epfd, libc::EPOLL_CTL_ADD, bell.fd().as_raw_fd(), (wanted, data)).ok()?;
-        self.bells.push((pair.clone(), bell.clone()));
+        self.bells.resize(self.bells.len().max(place + 1), None);
+        self.bells[place] = Some((Arc::downgrade(pair), bell.clone()));
         Some(bell)
+    }
+
+    /// Forgets the bells of pairs that have ended: peers come and go.
+    fn forget_gone(&mut self, epfd: i32) {
+        let is_gone = |known: &mut (Weak<Pair>, _)| known.0.strong_count() == 0;
+        for (pair, bell) in self.bells.iter_mut().filter_map(|known| known.take_if(is_gone)) {
+            leave_bell(epfd, &bell);
+            self.by_place.retain(|(of, _), _| *of != pair.as_ptr().addr());
+        }
     }
 
     /// Asks the peers of all hot streams to ring. Where a stream is ready already, and threads
@@ -562,8 +580,12 @@ impl Inner {
         for event in told {
             let data = event.u64;
             let place = data.wrapping_sub(BELL_DATA) as usize;
-            if let Some((pair, bell)) = self.bells.get(place).cloned() {
-                self.on_rung(&pair, &bell);
+            if let Some(known) = self.bells.get(place) {
+                let living =
+                    |(pair, bell): &(Weak<Pair>, _)| Some((pair.upgrade()?, Arc::clone(bell)));
+                if let Some((pair, bell)) = known.as_ref().and_then(living) {
+                    self.on_rung(&pair, &bell);
+                }
                 continue;
             }
             match self.by_data.get(&data).copied() {

@@ -22,6 +22,10 @@ use std::time::{Duration, Instant};
 
 mod syn;
 
+/// Pairs of processes that have gone are looked for where there are more than twice as many pairs
+/// as were of use, and these.
+const UNUSED_MOST: usize = 4;
+
 /// A listening socket of TCP. Others with this library find it, if it has a door.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -123,7 +127,7 @@ pub(crate) fn after_listen(fd: i32, socket: BorrowedFd<'_>) {
     // Where another socket has a door, those who knock there do not find this one.
     let doors: Vec<Door> = own_doors(address).iter().flat_map(Door::open).collect();
     let pairs = Shared::new(Vec::new());
-    let (used, has_turned_away) = (AtomicUsize::new(16), AtomicBool::new(false));
+    let (used, has_turned_away) = (AtomicUsize::new(UNUSED_MOST), AtomicBool::new(false));
     let own = Some(address).filter(|address| !address.ip().is_unspecified());
     let has_buffers = memory::set_buffers(fd).iter().any(Option::is_some).into();
     let listener = Listener { doors, address: own, has_buffers, pairs, used, has_turned_away };
@@ -179,7 +183,7 @@ impl Listener {
         let mut pairs = self.pairs.lock();
         if pairs.len() > 2 * self.used.load(Ordering::Relaxed) {
             pairs.retain(|pair| Arc::strong_count(pair) > 1 || !pair.is_hung_up());
-            self.used.store(pairs.len() + 16, Ordering::Relaxed);
+            self.used.store(pairs.len() + UNUSED_MOST, Ordering::Relaxed);
         }
         if !pairs.iter().any(|pair| pair.code() == code) {
             let callers = self.doors.iter().map(|door| door.callers(|user| self.welcomes(user)));

@@ -75,6 +75,7 @@ static BEFORE_MAIN: extern "C" fn() = {
         let port = meet_at(&end);
         match std::env::var(ACT).as_deref() {
             Ok("at a time") => at_a_time(&mut end, port, count),
+            Ok("by processes in turn") => by_processes_in_turn(&mut end, port, count),
             _ => in_turn(&mut end, port, count),
         }
         end.finish();
@@ -304,10 +305,58 @@ fn in_turn(end: &mut End, at: c_int, count: usize) {
     assert!(after.private <= before.private + 512 * KIB + 8 * count as u64, "{before:?} {after:?}");
 }
 
-fn run(act: &str, count: usize) {
-    if library().is_none() {
-        return;
+/// One process after the other connects to a server that waits by epoll.
+fn by_processes_in_turn(end: &mut End, at: c_int, count: usize) {
+    if !end.server {
+        (0..count).for_each(|_| connect_by_a_child(end, at));
+        return end.meet();
     }
+    let own = || fs::read_dir("/proc/self/fd").expect("it may be looked at").count();
+    let epoll = call!(epoll_create1(0)).expect("an epoll descriptor") as c_int;
+    let mut early = 0;
+    for turn in 0..count {
+        let fd = connection(end, at);
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 3 };
+        call!(epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)).expect("it is added");
+        let mut byte = [0];
+        loop {
+            call!(epoll_wait(epoll, &mut event, 1, -1)).expect("an event");
+            if call::read(fd, &mut byte).expect("bytes, or the end") == 0 {
+                break;
+            }
+            assert_eq!(call::write(fd, &byte), Ok(1));
+        }
+        call::close(fd).expect("it closes");
+        if turn == count / 10 {
+            early = own();
+        }
+    }
+    let last = own();
+    end.say("descriptors", [early, last]);
+    assert!(last < early + count / 2, "those of processes that have gone stay: {early}, {last}");
+    end.meet();
+}
+
+/// A child of this process connects, talks and ends.
+fn connect_by_a_child(end: &End, at: c_int) {
+    let child = call!(fork()).expect("a child") as c_int;
+    if child == 0 {
+        let fd = connection(end, at);
+        let mut byte = [7];
+        for _ in 0..ROUNDS {
+            assert_eq!(call::write(fd, &byte), Ok(1));
+            read_exactly(fd, &mut byte);
+        }
+        // SAFETY: the process ends.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    call!(waitpid(child, &mut status, 0)).expect("it was a child");
+    assert_eq!(status, 0, "it has ended well");
+}
+
+/// The text of both ends, and the library's report.
+fn outcome(act: &str, count: usize) -> (String, String) {
     let folder = Folder::new();
     let mut crew = Crew::new();
     for role in ["server", "client"] {
@@ -316,8 +365,17 @@ fn run(act: &str, count: usize) {
         crew.start(command.env(COUNT, count.to_string()));
     }
     assert_eq!(crew.wait(DEADLINE), Ending::Well, "{}", folder.text("errors"));
-    let (text, report) = (folder.text("client"), folder.text("report"));
+    let text = folder.text("server") + &folder.text("client");
+    let report = folder.text("report");
     println!("{count} connections {act}:\n{text}{report}");
+    (text, report)
+}
+
+fn run(act: &str, count: usize) {
+    if library().is_none() {
+        return;
+    }
+    let (text, report) = outcome(act, count);
     assert!(act != "at a time" || text.contains("not by rings: 0\n"), "{text}");
     // Of those in turn, some end before their reader ever waits.
     let by_rings = |line: &str| line.split_once(" rings=")?.1.split(' ').next()?.parse().ok();
@@ -347,4 +405,16 @@ fn of_ten_thousand_connections_that_were_closed_nothing_stays() {
 #[ignore = "takes half a minute"]
 fn of_a_hundred_thousand_connections_that_were_closed_nothing_stays() {
     run("in turn", 100_000);
+}
+
+// spec: SOCK-40
+#[test]
+fn of_processes_that_have_gone_no_descriptors_stay() {
+    if library().is_none() {
+        return;
+    }
+    const PROCESSES: usize = 200;
+    let (_, report) = outcome("by processes in turn", PROCESSES);
+    let with_rings = report.lines().filter(|line| line.contains(" connections=1 rings=1 ")).count();
+    assert!(with_rings > PROCESSES / 2, "{report}");
 }

@@ -63,8 +63,9 @@ consumers: ## Run MPI programs of others over Ayre, tests and real ones; ARGS=qu
 	@scripts/deps.sh cargo cc hpcc lmp mpirun.openmpi $(if $(filter quick,$(ARGS)),,pw.x) python3 xdlu
 	@scripts/consumers.sh $(ARGS)
 
-sockets-programs: ## Run real programs with libayre-sockets.so: ARGS='check redis', figures, kills
-	@scripts/deps.sh cargo cc
+sockets-programs: ## Run real programs with libayre-sockets.so: ARGS='check redis', kills, quick
+	@scripts/deps.sh cargo cc $(if $(filter quick,$(ARGS)),curl initdb mariadbd memcached memcaslap \
+		mosquitto mosquitto_pub nginx openssl pgrep redis-benchmark redis-server sysbench wrk)
 	@scripts/sockets-programs.sh $(ARGS)
 
 bench: ## Measure this machine: Ayre's operations against the machine's own limits

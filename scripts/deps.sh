@@ -2,10 +2,12 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [chromium] [clang] [clang-tidy] [cmake] [fi_info] [g++]
-#                        [hpcc] [ip] [lintian] [lmp] [mpicc.openmpi] [mpiexec.hydra]
-#                        [mpirun.openmpi] [pkg-config] [pw.x] [python3] [python3-venv]
-#                        [redis-benchmark] [redis-server] [srun] [tshark] [valgrind] [xdlu]
+# usage: scripts/deps.sh [cargo] [cc] [chromium] [clang] [clang-tidy] [cmake] [curl] [fi_info]
+#                        [g++] [hpcc] [initdb] [ip] [lintian] [lmp] [mariadbd] [memcached]
+#                        [memcaslap] [mosquitto] [mosquitto_pub] [mpicc.openmpi] [mpiexec.hydra]
+#                        [mpirun.openmpi] [nginx] [openssl] [pgrep] [pkg-config] [pw.x] [python3]
+#                        [python3-venv] [redis-benchmark] [redis-server] [srun] [sysbench] [tshark]
+#                        [valgrind] [wrk] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -13,8 +15,9 @@ say() { echo "deps: $*"; }
 # A tool is there when it can do what it is wanted for: Debian has the compiler of an MPI, and
 # libfabric's tools, without the headers that programs need, and clang without its sanitizers.
 has() {
-    # Its package has no folder of programs.
+    # Their packages have no programs, or have them in folders of their own.
     [ "$1" != xdlu ] || { ls /usr/lib/*/scalapack/openmpi-tests/xdlu >/dev/null 2>&1 && return; }
+    [ "$1" != initdb ] || { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && return; }
     [ "$1" != python3-venv ] || { python3 -c 'import ensurepip' >/dev/null 2>&1 && return; }
     command -v "$1" >/dev/null 2>&1 || return 1
     case "$1" in
@@ -36,23 +39,35 @@ package_of() {
     clang) echo clang libclang-rt-dev ;;
     clang-tidy) echo clang-tidy ;;
     cmake) echo cmake ;;
+    curl) echo curl ca-certificates ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
     g++) echo g++ ;;
     hpcc) echo hpcc ;;
+    initdb) echo postgresql ;;
     ip) echo iproute2 ;;
     lintian) echo lintian ;;
     lmp) echo lammps ;;
+    mariadbd) echo mariadb-server mariadb-client ;;
+    memcached) echo memcached ;;
+    memcaslap) echo libmemcached-tools ;;
+    mosquitto) echo mosquitto ;;
+    mosquitto_pub) echo mosquitto-clients ;;
     mpicc.openmpi) echo libopenmpi-dev ;;
     mpiexec.hydra) echo mpich ;;
     mpirun.openmpi) echo openmpi-bin ;;
+    nginx) echo nginx-light ;;
+    openssl) echo openssl ;;
+    pgrep) echo procps ;;
     pkg-config) echo pkg-config ;;
     pw.x) echo quantum-espresso quantum-espresso-data ;;
     python3 | python3-venv) echo python3 python3-venv ;;
     redis-benchmark) echo redis-tools ;;
     redis-server) echo redis-server ;;
     srun) echo slurm-client slurmctld slurmd ;;
+    sysbench) echo sysbench ;;
     tshark) echo tshark ;;
     valgrind) echo valgrind libc6-dbg ;;
+    wrk) echo wrk ;;
     xdlu) echo scalapack-mpi-test ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;
     esac

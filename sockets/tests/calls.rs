@@ -121,7 +121,7 @@ rows! {
     starts:
         closes_all_at_start forbidden_calls forbidden_calls_of_the_server
         forbidden_calls_of_the_client connects_as_nobody buffers_of_the_listener
-        buffers_of_the_connection;
+        buffers_of_the_connection room_before_accept edge_of_room_before_accept;
     rows:
         read_and_write peek waitall dontwait receive_timeout available options half_close
         close_with_unread_bytes linger_zero broken_pipe kill_of_a_process epoll_kinds nested_epoll

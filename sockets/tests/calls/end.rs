@@ -46,11 +46,32 @@ impl End {
 
     /// Connects, after something was done with the socket that listens or connects.
     pub(crate) fn connect_with(&mut self, prepare: impl FnOnce(c_int)) {
+        self.open(prepare, |_| {});
+        if std::env::var_os(WARM).is_some() {
+            self.warm();
+        }
+        self.meet();
+    }
+
+    /// Connects. The client does something before the server has accepted.
+    pub(crate) fn connect_before_accept(&mut self, early: impl FnOnce(&mut Self)) {
+        let early = |end: &mut Self| {
+            if !end.server {
+                early(end);
+            }
+            end.meet();
+        };
+        self.open(|_| {}, early);
+    }
+
+    /// Opens the connection; `early` is called before the server accepts.
+    fn open(&mut self, prepare: impl FnOnce(c_int), early: impl FnOnce(&mut Self)) {
         let fd = tcp(0).expect("a socket");
         prepare(fd);
         self.fd = if self.server {
             let port = listen_at(fd, 0).expect("a listener");
             self.shared.set(PORT, u64::from(port));
+            early(self);
             let none = std::ptr::null_mut();
             let accepted = call!(accept(fd, none, std::ptr::null_mut())).expect("a connection");
             call::close(fd).expect("the listener closes");
@@ -58,12 +79,10 @@ impl End {
         } else {
             assert!(self.shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
             connect_to(fd, self.shared.get(PORT) as u16).expect("it connects");
+            self.fd = fd;
+            early(self);
             fd
         };
-        if std::env::var_os(WARM).is_some() {
-            self.warm();
-        }
-        self.meet();
     }
 
     fn warm(&mut self) {

@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-use crate::common::call::{self, close, forbid, set_nonblocking, set_option};
-use crate::end::End;
+use crate::common::call::{self, close, forbid, poll, set_nonblocking, set_option};
+use crate::end::{End, TIME};
 
 /// Requests and answers.
 fn talk(end: &mut End) {
@@ -100,6 +100,59 @@ pub(crate) fn buffers_of_the_listener(end: &mut End) {
     let server = end.server;
     end.connect_with(|fd| make_small(server, fd));
     fill(end);
+}
+
+/// The client waits for room while nobody has accepted.
+pub(crate) fn room_before_accept(end: &mut End) {
+    end.connect_before_accept(|end| {
+        let told = poll(end.fd, libc::POLLOUT, TIME);
+        end.say("poll", told);
+    });
+    // Both ends show that they wait.
+    let told = poll(end.fd, libc::POLLIN, 1);
+    end.say("poll", told);
+    end.meet();
+    talk(end);
+}
+
+/// An epoll that has waited while nobody has accepted tells of room when there is some again.
+pub(crate) fn edge_of_room_before_accept(end: &mut End) {
+    const WRITTEN: usize = 10;
+    let mut epoll = -1;
+    end.connect_before_accept(|end| {
+        let _ = set_nonblocking(end.fd, true);
+        epoll = call!(epoll_create1(0)).expect("an epoll descriptor") as c_int;
+        let wanted = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET) as u32;
+        let mut event = libc::epoll_event { events: wanted, u64: 3 };
+        call!(epoll_ctl(epoll, libc::EPOLL_CTL_ADD, end.fd, &mut event)).expect("it is added");
+        for time in [TIME, 1] {
+            let told = call!(epoll_wait(epoll, &mut event, 1, time));
+            end.told("epoll_wait", told);
+        }
+    });
+    let mut bytes = vec![0; 1 << 16];
+    if end.server {
+        end.read_exactly(&mut bytes[..1]);
+        end.meet();
+        end.meet();
+        let mut left = end.shared.get(WRITTEN) as usize;
+        while left > 0 {
+            let most = left.min(bytes.len());
+            left -= call::read(end.fd, &mut bytes[..most]).expect("bytes come");
+        }
+    } else {
+        let told = call::write(end.fd, &bytes[..1]);
+        end.told("write", told);
+        end.meet();
+        let told = std::iter::repeat_with(|| call::write(end.fd, &bytes));
+        let written: usize = told.map_while(Result::ok).sum();
+        end.shared.set(WRITTEN, written as u64);
+        end.meet();
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        let told = call!(epoll_wait(epoll, &mut event, 1, TIME));
+        end.told("epoll_wait", told);
+    }
+    end.meet();
 }
 
 pub(crate) fn buffers_of_the_connection(end: &mut End) {

@@ -278,12 +278,12 @@ type Missed = (Reason, Option<u32>);
 #[derive(Debug)]
 enum Found {
     Pair(Arc<Pair>),
-    /// Nobody to have a pair with, at this time.
+    /// No process with the library was there, at this time.
     Nobody(Missed, Instant),
 }
 
-/// How long nobody is looked for again. So a process that connects all the time does not pay for a
-/// look each time.
+/// For how long a look that has found nobody counts. So a process that connects all the time does
+/// not pay for a look each time.
 const NOBODY_FOR: Duration = Duration::from_millis(5);
 
 /// Addresses without a pair that are kept at a time.
@@ -322,7 +322,7 @@ fn nobody_at(address: SocketAddr) -> Option<Missed> {
     }
 }
 
-/// Nobody listens at an address: who listens there later is looked for at once.
+/// A connection to an address was refused. The next one looks for a listener at once.
 pub(crate) fn refused(address: SocketAddr) {
     let mut found = FOUND.lock();
     if matches!(found.get(&address), Some(Found::Nobody(..))) {

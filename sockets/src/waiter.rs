@@ -108,7 +108,7 @@ pub(crate) fn wait_for(
     let bell = pair.and_then(bell_for);
     stream.lie_down(direction, &bell);
     let slept = if is_ready() { Ok(()) } else { sleep(stream, fd, direction, (&bell, until)) };
-    // Who rings a bell takes its name away before.
+    // A peer that rings a bell has cleared the word that named it before.
     let is_rung = stream.connection().bells()[direction as usize].is_none();
     stream.get_up(direction, &bell);
     if let (Some(pair), Some(bell)) = (pair, &bell) {

@@ -31,27 +31,19 @@ const DEADLINE: u64 = 20;
 /// The variable that names the row.
 const ROW: &str = "AYRE_SOCKETS_TEST_ROW";
 
-/// The processes of the tests are this binary once more: they never come to `main`.
-#[used]
-#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
-// SAFETY: the section holds functions that the C library calls before `main`.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn take_role() {
-        let role = std::env::var(ROLE);
-        if let Ok(role @ ("server" | "client")) = role.as_deref() {
-            let name = std::env::var(ROW).expect("the row is named");
-            let (_, subject, row) = ROWS.iter().find(|(n, ..)| *n == name).expect("the row exists");
-            let mut end = End::new(role == "server");
-            if *subject != "starts" {
-                end.connect();
-            }
-            row(&mut end);
-            end.finish();
+before_main! {
+    let role = std::env::var(ROLE);
+    if let Ok(role @ ("server" | "client")) = role.as_deref() {
+        let name = std::env::var(ROW).expect("the row is named");
+        let (_, subject, row) = ROWS.iter().find(|(n, ..)| *n == name).expect("the row exists");
+        let mut end = End::new(role == "server");
+        if *subject != "starts" {
+            end.connect();
         }
+        row(&mut end);
+        end.finish();
     }
-    take_role
-};
+}
 
 /// Runs a row, and returns what both ends saw and the library's report.
 fn run(row: &str, net: Net, warm: bool) -> (String, String) {

@@ -32,23 +32,15 @@ const OTHERS: u64 = 10;
 const DOORS_OF_LOOK: u64 = 3;
 const CALLS_OF_LOOK: u64 = DOORS_OF_LOOK * 4 + 1;
 
-/// The program is this binary once more: it never comes to `main`.
-#[used]
-#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
-// SAFETY: the section holds functions that the C library calls before `main`.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn take_role() {
-        let Ok(role) = std::env::var(ROLE) else { return };
-        let number = |name| std::env::var(name).expect("it is set").parse().expect("a number");
-        match role.as_str() {
-            "client" => ask(number(COUNT), number(PORT) as u16),
-            _ => answer(number(COUNT)),
-        }
-        call::exit_now(0);
+before_main! {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let number = |name| std::env::var(name).expect("it is set").parse().expect("a number");
+    match role.as_str() {
+        "client" => ask(number(COUNT), number(PORT) as u16),
+        _ => answer(number(COUNT)),
     }
-    take_role
-};
+    call::exit_now(0);
+}
 
 /// Five calls for each connection.
 fn ask(count: u64, port: u16) {

@@ -44,21 +44,13 @@ const PROGRAMS: u32 = 400;
 /// Seconds after which a program hangs. Programs take a few hundredths of a second.
 const DEADLINE: u64 = 20;
 
-/// The processes of the tests are this binary once more: they never come to `main`.
-#[used]
-#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
-// SAFETY: the section holds functions that the C library calls before `main`.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn take_role() {
-        match std::env::var(ROLE).as_deref() {
-            Ok(process::BEGINS) => process::begin(),
-            Ok(moves::CONTINUES) => moves::go_on(),
-            _ => {}
-        }
+before_main! {
+    match std::env::var(ROLE).as_deref() {
+        Ok(process::BEGINS) => process::begin(),
+        Ok(moves::CONTINUES) => moves::go_on(),
+        _ => {}
     }
-    take_role
-};
+}
 
 /// Runs a program once. Its facts come back, or what went wrong.
 fn run(program: &Program, net: Net, fault: Option<Fault>) -> Result<BTreeSet<String>, String> {

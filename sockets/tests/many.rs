@@ -60,28 +60,20 @@ const WARM: u64 = 64 * 2 * 28 * KIB;
 /// Headers, ports, bells.
 const FIXED: u64 = 512 * KIB;
 
-/// The processes of the tests are this binary once more: they never come to `main`.
-#[used]
-#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
-// SAFETY: the section holds functions that the C library calls before `main`.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn take_role() {
-        let Ok(role) = std::env::var(ROLE) else { return };
-        let count = std::env::var(COUNT).expect("the number is named");
-        let count = count.parse().expect("it is a number");
-        limit_of_descriptors(Some(count + OTHERS));
-        let mut end = End::new(role == "server");
-        let port = meet_at(&end);
-        match std::env::var(ACT).as_deref() {
-            Ok("at a time") => at_a_time(&mut end, port, count),
-            Ok("by processes in turn") => by_processes_in_turn(&mut end, port, count),
-            _ => in_turn(&mut end, port, count),
-        }
-        end.finish();
+before_main! {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let count = std::env::var(COUNT).expect("the number is named");
+    let count = count.parse().expect("it is a number");
+    limit_of_descriptors(Some(count + OTHERS));
+    let mut end = End::new(role == "server");
+    let port = meet_at(&end);
+    match std::env::var(ACT).as_deref() {
+        Ok("at a time") => at_a_time(&mut end, port, count),
+        Ok("by processes in turn") => by_processes_in_turn(&mut end, port, count),
+        _ => in_turn(&mut end, port, count),
     }
-    take_role
-};
+    end.finish();
+}
 
 /// The listening socket of the server, or its port for the client.
 fn meet_at(end: &End) -> c_int {
@@ -339,7 +331,7 @@ fn by_processes_in_turn(end: &mut End, at: c_int, count: usize) {
 
 /// A child of this process connects, talks and ends.
 fn connect_by_a_child(end: &End, at: c_int) {
-    let child = call!(fork()).expect("a child") as c_int;
+    let child = call::fork().expect("a child");
     if child == 0 {
         let fd = connection(end, at);
         let mut byte = [7];
@@ -347,12 +339,9 @@ fn connect_by_a_child(end: &End, at: c_int) {
             assert_eq!(call::write(fd, &byte), Ok(1));
             read_exactly(fd, &mut byte);
         }
-        // SAFETY: the process ends.
-        unsafe { libc::_exit(0) };
+        call::exit_now(0);
     }
-    let mut status = 0;
-    call!(waitpid(child, &mut status, 0)).expect("it was a child");
-    assert_eq!(status, 0, "it has ended well");
+    assert_eq!(call::wait_for(child), Ok(0), "it ends well");
 }
 
 /// The text of both ends, and the library's report.

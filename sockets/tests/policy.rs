@@ -43,37 +43,29 @@ const ALICE: u32 = 40_001;
 const BOB: u32 = 40_002;
 const CAROL: u32 = 40_003;
 
-/// The processes of the tests are this binary once more: they never come to `main`.
-#[used]
-#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
-// SAFETY: the section holds functions that the C library calls before `main`.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn take_role() {
-        let Ok(role) = std::env::var(ROLE) else { return };
-        let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the folder is named"));
-        let shared = Shared::open(&folder.join("shared"));
-        let seen = match role.as_str() {
-            "server" => serve(&shared),
-            "late server" => serve_late(&shared),
-            "listener" => listen(&shared),
-            "client" => ask(&shared),
-            "late client" => {
-                assert!(shared.wait(|shared| shared.get(IS_SQUATTED) != 0), "the name is taken");
-                ask(&shared)
-            }
-            "last client" => {
-                assert!(shared.wait(|shared| shared.get(LISTENS) != 0), "the late server listens");
-                ask(&shared)
-            }
-            "squatter" => squat(&shared),
-            other => panic!("no role {other}"),
-        };
-        fs::write(folder.join(role), seen).expect("the folder is writable");
-        std::process::exit(0)
-    }
-    take_role
-};
+before_main! {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the folder is named"));
+    let shared = Shared::open(&folder.join("shared"));
+    let seen = match role.as_str() {
+        "server" => serve(&shared),
+        "late server" => serve_late(&shared),
+        "listener" => listen(&shared),
+        "client" => ask(&shared),
+        "late client" => {
+            assert!(shared.wait(|shared| shared.get(IS_SQUATTED) != 0), "the name is taken");
+            ask(&shared)
+        }
+        "last client" => {
+            assert!(shared.wait(|shared| shared.get(LISTENS) != 0), "the late server listens");
+            ask(&shared)
+        }
+        "squatter" => squat(&shared),
+        other => panic!("no role {other}"),
+    };
+    fs::write(folder.join(role), seen).expect("the folder is writable");
+    std::process::exit(0)
+}
 
 /// Accepts one connection, and answers.
 fn serve(shared: &Shared) -> String {

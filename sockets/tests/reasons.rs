@@ -25,26 +25,18 @@ const ACT: &str = "AYRE_SOCKETS_TEST_ROW";
 /// The variable that names the port of a listener without the library.
 const PLAIN_PORT: &str = "AYRE_SOCKETS_TEST_PORT";
 
-/// The processes of the tests are this binary once more: they never come to `main`.
-#[used]
-#[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
-// SAFETY: the section holds functions that the C library calls before `main`.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn take_role() {
-        let Ok(role) = std::env::var(ROLE) else { return };
-        let name = std::env::var(ACT).expect("the act is named");
-        let (_, act) = ACTS.iter().find(|(n, _)| *n == name).expect("the act exists");
-        let mut end = End::new(role == "server");
-        end.connect();
-        if role == "client" {
-            act(&mut end);
-        }
-        end.meet();
-        end.finish();
+before_main! {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let name = std::env::var(ACT).expect("the act is named");
+    let (_, act) = ACTS.iter().find(|(n, _)| *n == name).expect("the act exists");
+    let mut end = End::new(role == "server");
+    end.connect();
+    if role == "client" {
+        act(&mut end);
     }
-    take_role
-};
+    end.meet();
+    end.finish();
+}
 
 /// A process that forks shares its connections with the child, as long as it lives.
 fn fork(end: &mut End) {

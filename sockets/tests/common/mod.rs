@@ -4,6 +4,23 @@
 // Each test binary uses its own part.
 #![allow(dead_code)]
 
+/// Runs statements before `main`: a process of a test is the test's binary once more, and takes its
+/// role there.
+macro_rules! before_main {
+    ($($statement:tt)*) => {
+        #[used]
+        #[allow(clippy::unnecessary_safety_comment, reason = "the attribute is unsafe")]
+        // SAFETY: the section holds functions that the C library calls before `main`.
+        #[unsafe(link_section = ".init_array")]
+        static BEFORE_MAIN: extern "C" fn() = {
+            extern "C" fn take_role() {
+                $($statement)*
+            }
+            take_role
+        };
+    };
+}
+
 #[macro_use]
 pub(crate) mod call;
 pub(crate) mod launch;

@@ -66,24 +66,19 @@ pub(crate) fn poll(
     let mut intervals = Intervals::new();
     loop {
         let is_ready = || streams.iter().any(|polled| !polled.told().is_empty());
-        if is_ready() {
-            // Without a wait, signals stay pending.
-            return ask_kernel(fds, &streams, (&[], None), None);
-        }
-        if until.is_over() {
-            return ask_kernel(fds, &streams, (&[], None), mask);
-        }
+        let now = is_ready() || until.is_over();
         let begin = || streams.iter().for_each(|polled| polled.stream.look(Direction::In));
         let has_ring = streams.iter().any(|polled| polled.stream.connection().place().is_some());
-        if has_ring && looked(is_ready, begin) {
+        if !now && has_ring && looked(is_ready, begin) {
             continue;
         }
-        let asleep = Asleep::new(&streams);
-        if is_ready() {
-            continue;
-        }
-        let time = intervals.next(asleep.is_unsure(), until.left());
-        let ready = ask_kernel(fds, &streams, (&asleep.bells, Some(time)), mask)?;
+        let ready = if now {
+            ask_kernel(fds, &streams, (&[], None), mask)?
+        } else {
+            let asleep = Asleep::new(&streams);
+            let time = intervals.next(asleep.is_unsure(), until.left());
+            ask_kernel(fds, &streams, (&asleep.bells, Some(time)), mask)?
+        };
         if ready > 0 || until.is_over() {
             return Ok(ready);
         }
@@ -99,10 +94,16 @@ fn ask_kernel(
     mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let mut asked = fds.to_vec();
+    let mut is_ready = false;
     for polled in streams {
-        asked[polled.place].events = polled.stream.events(polled.wanted).1.bits() as i16;
+        // One look decides both: between two, the peer may change the way.
+        let (told, of_kernel) = polled.stream.events(polled.wanted);
+        asked[polled.place].events = of_kernel.bits() as i16;
+        is_ready |= !told.is_empty();
     }
     asked.extend(bells.iter().map(|(_, bell)| wait::for_bell(bell)));
+    // Without a wait, signals stay pending.
+    let (time, mask) = if is_ready { (None, None) } else { (time, mask) };
     match time {
         None => wait::poll(&mut asked, Some(Duration::ZERO), mask)?,
         Some(time) => slept(|| wait::poll(&mut asked, time, mask))?,

@@ -107,7 +107,7 @@ pub(crate) fn wait_for(
     }
     let bell = pair.and_then(bell_for);
     stream.lie_down(direction, &bell);
-    let slept = if is_ready() { Ok(()) } else { sleep(stream, fd, direction, (&bell, until)) };
+    let slept = sleep(stream, fd, direction, (&bell, until));
     // A peer that rings a bell has cleared the word that named it before.
     let is_rung = stream.connection().bells()[direction as usize].is_none();
     stream.get_up(direction, &bell);
@@ -120,7 +120,8 @@ pub(crate) fn wait_for(
     slept
 }
 
-/// Sleeps until there may be something. A bell that others of this process have rung is hushed.
+/// Sleeps until there may be something, unless there is already. A bell that others of this process
+/// have rung is hushed.
 fn sleep(
     stream: &Stream,
     fd: i32,
@@ -128,9 +129,14 @@ fn sleep(
     (bell, until): (&Sleeper, Until),
 ) -> Result<(), Errno> {
     let _ = stream.connection().settle(memory::borrowed(fd));
+    // One look decides both: between two, the peer may change the way.
+    let (is_ready, asks_kernel) = stream.ready(direction);
+    if is_ready {
+        return Ok(());
+    }
     let events = match direction {
         Direction::In => libc::POLLIN,
-        Direction::Out if stream.ready(Direction::Out).1 => libc::POLLOUT,
+        Direction::Out if asks_kernel => libc::POLLOUT,
         // The end of a peer that has not said so is its death.
         Direction::Out if !stream.connection().is_ended_by_peer() => libc::POLLRDHUP,
         Direction::Out => 0,

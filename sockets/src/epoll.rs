@@ -228,12 +228,15 @@ impl Set {
     /// unless a thread sleeps in the set.
     pub(crate) fn lend(&self, stream: &Stream) {
         let mut inner = self.lock();
-        if inner.sleepers > 0 || inner.is_nested {
-            return;
+        if inner.sleepers == 0 && !inner.is_nested {
+            inner.names_of(stream).into_iter().for_each(|fd| inner.heat(fd));
         }
-        let of = |(_, known): &(&i32, &Registration)| std::ptr::eq(&*known.stream, stream);
-        let fds: Vec<i32> = inner.registrations.iter().filter(of).map(|(fd, _)| *fd).collect();
-        fds.into_iter().for_each(|fd| inner.heat(fd));
+    }
+
+    /// A stream has changed: the set looks at it, or asks its peer anew to ring.
+    pub(crate) fn look_at(&self, stream: &Stream) {
+        let mut inner = self.lock();
+        inner.names_of(stream).into_iter().for_each(|fd| inner.take_up(self.epfd, fd));
     }
 
     /// epoll_pwait(2), for as many events as there is room for. The kernel writes there, too.
@@ -464,6 +467,12 @@ impl Inner {
             let known = self.registrations.get(fd);
             known.is_some_and(|known| known.stream.connection().place().is_some())
         })
+    }
+
+    /// The descriptors by which the set has a stream.
+    fn names_of(&self, stream: &Stream) -> Vec<i32> {
+        let of = |(_, known): &(&i32, &Registration)| std::ptr::eq(&*known.stream, stream);
+        self.registrations.iter().filter(of).map(|(fd, _)| *fd).collect()
     }
 
     fn heat(&mut self, fd: i32) {

@@ -230,7 +230,7 @@ impl Stream {
             if done == total {
                 return Ok(done);
             }
-            self.shortages.fetch_add(1, Ordering::Relaxed);
+            self.find_no_room();
             let waited = match flags.contains(SendFlags::DONTWAIT) {
                 true => Err(Errno::AGAIN),
                 false => self.wait(fd, Direction::Out, (&mut until, &mut call)),
@@ -240,6 +240,16 @@ impl Stream {
                 Err(errno) if done == 0 => return Err(errno),
                 Err(_) => return Ok(done),
             }
+        }
+    }
+
+    /// A write has found no room. An epoll may have lain down before both ends had the connection:
+    /// the peer is told of its bell now.
+    #[cold]
+    fn find_no_room(&self) {
+        self.shortages.fetch_add(1, Ordering::Relaxed);
+        if self.connection.bells()[Direction::Out as usize].is_none() {
+            self.sets().iter().for_each(|set| set.look_at(self));
         }
     }
 

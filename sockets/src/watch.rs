@@ -119,6 +119,8 @@ impl Watch {
             (Direction::In, Some(None)) => connection.want_kernel(None),
             (Direction::In, Some(bell)) => connection.want_bytes(bell),
             (Direction::In, None) if was_awaited => connection.want_bytes(None),
+            // Before both ends have the connection, its bytes go to the kernel anyway.
+            (Direction::Out, Some(None)) if connection.place().is_none() => {}
             (Direction::Out, Some(None)) => connection.leave_writing(),
             (Direction::Out, Some(bell)) => connection.want_room(bell),
             (Direction::Out, None) if was_awaited => connection.want_room(None),

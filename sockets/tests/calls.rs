@@ -123,17 +123,29 @@ rows! {
         masks_of_waits signal_of_bytes timeouts_and_signals masks_and_bytes;
 }
 
-/// Without this, all rows could pass over plain TCP.
-#[test]
-fn warm_rows_go_by_rings() {
+/// Whether both directions of a row went by rings.
+fn goes_by_rings(row: &str, warm: bool) {
     if library().is_none() {
         return;
     }
-    let (_, report) = run("read_and_write", Net::Library, true);
+    let (_, report) = run(row, Net::Library, warm);
     assert_eq!(report.lines().count(), 2, "{report}");
     for line in report.lines() {
-        assert!(line.contains(" rings=1 "), "{line}");
+        let none = [" rings=0 ", " ring_bytes_out=0 ", " ring_bytes_in=0 "];
+        assert!(none.iter().all(|none| !line.contains(none)), "{row}: {line}");
     }
+}
+
+/// Without this, all rows could pass over plain TCP.
+#[test]
+fn warm_rows_go_by_rings() {
+    goes_by_rings("read_and_write", true);
+}
+
+/// A program may ask for room as soon as it has connected, as those do that never block.
+#[test]
+fn a_connection_that_was_waited_for_early_goes_by_rings() {
+    goes_by_rings("room_before_accept", false);
 }
 
 // spec: SOCK-3

@@ -57,6 +57,8 @@ const LARGE: u64 = 2 * 64 * (256 - 28) * KIB;
 const CLOSED: u64 = KIB;
 /// The first slots keep small rings.
 const WARM: u64 = 64 * 2 * 28 * KIB;
+/// Ends whose processes were killed, and that nobody has looked at yet.
+const LEFT: usize = 4;
 /// Headers, ports, bells.
 const FIXED: u64 = 512 * KIB;
 
@@ -70,6 +72,7 @@ before_main! {
     match std::env::var(ACT).as_deref() {
         Ok("at a time") => at_a_time(&mut end, port, count),
         Ok("by processes in turn") => by_processes_in_turn(&mut end, port, count),
+        Ok("by killed children in turn") => by_killed_children_in_turn(&mut end, port, count),
         _ => in_turn(&mut end, port, count),
     }
     end.finish();
@@ -344,6 +347,58 @@ fn connect_by_a_child(end: &End, at: c_int) {
     assert_eq!(call::wait_for(child), Ok(0), "it ends well");
 }
 
+/// Ends of this process and its children that have a place still.
+fn ends() -> usize {
+    SeenProcess::look(std::process::id()).expect("the process has the library").ends.len()
+}
+
+/// Each connection is served by a child of the server, which is killed.
+fn by_killed_children_in_turn(end: &mut End, at: c_int, count: usize) {
+    let mut early = None;
+    for turn in 0..count {
+        let fd = connection(end, at);
+        if end.server {
+            serve_by_a_child(fd);
+        } else {
+            talk(end, fd, (ROUNDS, SHORT));
+            // There is nothing that it has not read.
+            assert_eq!(call::read(fd, &mut [0]), Ok(0), "the end");
+            call::close(fd).expect("it closes");
+        }
+        if turn == count / 10 {
+            end.meet();
+            early = if end.server { None } else { Some(held(end)) };
+            end.meet();
+        }
+    }
+    end.meet();
+    if end.server {
+        end.say("ends", ends());
+        assert!(ends() <= LEFT, "{} of {count} have their places still", ends());
+        return end.meet();
+    }
+    let (early, last) = (early.expect("there were turns"), held(end));
+    end.say("early", early);
+    end.say("last", last);
+    assert!(last.files <= early.files + FIXED, "{early:?} {last:?}");
+    end.meet();
+}
+
+fn serve_by_a_child(fd: c_int) {
+    let child = call::fork().expect("a child");
+    if child == 0 {
+        for _ in 0..ROUNDS {
+            let mut came = [0; SHORT];
+            read_exactly(fd, &mut came);
+            let answer: Vec<u8> = (0..SHORT as u64).map(|i| byte_at(1, i)).collect();
+            assert_eq!(call::write(fd, &answer), Ok(SHORT));
+        }
+        call!(kill(libc::getpid(), libc::SIGKILL)).expect("it may");
+    }
+    call::close(fd).expect("it closes");
+    assert_eq!(call::wait_for(child), Ok(128 + libc::SIGKILL));
+}
+
 /// The text of both ends, and the library's report.
 fn outcome(act: &str, count: usize) -> (String, String) {
     let folder = Folder::new();
@@ -406,4 +461,17 @@ fn of_processes_that_have_gone_no_descriptors_stay() {
     let (_, report) = outcome("by processes in turn", PROCESSES);
     let with_rings = report.lines().filter(|line| line.contains(" connections=1 rings=1 ")).count();
     assert!(with_rings > PROCESSES / 2, "{report}");
+}
+
+// spec: SOCK-45
+#[test]
+fn of_connections_whose_processes_were_killed_nothing_stays() {
+    if library().is_none() {
+        return;
+    }
+    const CONNECTIONS: usize = 200;
+    let (_, report) = outcome("by killed children in turn", CONNECTIONS);
+    let by_rings = |line: &str| line.split_once(" rings=")?.1.split(' ').next()?.parse().ok();
+    let most: usize = report.lines().filter_map(by_rings).max().unwrap_or(0);
+    assert!(most > CONNECTIONS / 2, "{report}");
 }

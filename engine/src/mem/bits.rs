@@ -38,6 +38,18 @@ impl<'a> Bits<'a> {
         })
     }
 
+    /// The next number at this one or behind it that is given, or the first one. None if none is.
+    pub(crate) fn next(&self, at: u32) -> Option<u32> {
+        let words = self.count / 64;
+        let first = at / 64 % words;
+        (0..=words).find_map(|i| {
+            // Relaxed: a look.
+            let found = self.word((first + i) % words).load(Ordering::Relaxed);
+            let left = if i == 0 { found & (u64::MAX << (at % 64)) } else { found };
+            (left != 0).then(|| 64 * ((first + i) % words) + left.trailing_zeros())
+        })
+    }
+
     /// Clears a bit.
     pub(crate) fn give_back(&self, number: u32) {
         assert!(number < self.count, "the number was given");
@@ -66,6 +78,16 @@ mod tests {
         // Relaxed: nobody else writes them.
         let beside = [0, 24].map(|at| mapping.word(at).load(Ordering::Relaxed));
         assert_eq!(beside, [0, 0], "words beside the bits are not touched");
+    }
+
+    #[test]
+    fn the_given_numbers_are_found_in_turn() {
+        let mapping = Mapping::of_words(vec![0b1001, 0, 1 << 63]);
+        let bits = Bits::new(&mapping, 0, 192);
+        let next = |at| bits.next(at).unwrap();
+        assert_eq!([next(0), next(1), next(4), next(191), next(192)], [0, 3, 191, 191, 0]);
+        let mapping = Mapping::of_words(vec![0; 3]);
+        assert_eq!(Bits::new(&mapping, 0, 192).next(70), None);
     }
 
     #[test]

@@ -103,14 +103,23 @@ pub(crate) fn is_alive(thread: u32) -> bool {
     if IS_APART.load(Ordering::Relaxed) {
         return true;
     }
-    let Some(pid) = Pid::from_raw(thread as i32) else { return false };
-    if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+    if !exists(thread) {
         return false;
     }
     let stat = std::fs::read_to_string(format!("/proc/{thread}/stat"));
     // The state follows the name of the program, which is in brackets.
     let state = |stat: String| stat.rsplit(')').next()?.trim_start().chars().next();
     !matches!(stat.ok().and_then(state), Some('Z' | 'X'))
+}
+
+/// Whether a thread, or a process, runs, or nobody has waited for it yet.
+pub(crate) fn exists(thread: u32) -> bool {
+    // Relaxed: it changes while the process has one thread.
+    if IS_APART.load(Ordering::Relaxed) {
+        return true;
+    }
+    let of = Pid::from_raw(thread as i32);
+    of.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 impl Drop for Held<'_> {

@@ -1,12 +1,13 @@
 //! The memory of the ends of socket connections that a process and its forked children have.
 //!
 //! ```text
-//!            0  magic
+//!            0  magic | the seat that is looked at next for dead holders
 //!      REASONS  for connections without a seat: process, descriptor and reason
 //!         USED  a bit for each seat
 //!   FIRST_SEAT  for each seat 192 bytes
 //!                   0  writers: lock | left | the words that this end has written
-//!                  64  readers: lock | the words that this end has taken | socket, reason
+//!                  64  readers: lock | the words that this end has taken | socket, reason |
+//!                      pair and slot
 //!                 128  bytes owed to the kernel | flags | holders | users, closed
 //! ```
 //!
@@ -31,6 +32,7 @@ pub(crate) use self::seen::{SeenDirection, SeenFamily};
 const SEATS: u32 = 1 << 16;
 const SEAT_BYTES: u64 = 192;
 const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof2");
+const HAND: u64 = 8;
 /// Connections without a seat whose reason is kept. A later one may take the place of another.
 const REASON_WORDS: u64 = 8192;
 const REASONS: u64 = 4096;
@@ -116,15 +118,32 @@ impl Family {
 
     /// A seat that nobody of the family has, as new; None if all are taken.
     pub(crate) fn seat(&self) -> Option<Seat> {
-        let number = Bits::new(&self.memory, USED, SEATS).take()?;
-        let part = Part::new(&self.memory, FIRST_SEAT + u64::from(number) * SEAT_BYTES);
-        let seat = Seat(part, number);
+        let seat = self.seat_at(Bits::new(&self.memory, USED, SEATS).take()?);
         (0..USERS).step_by(8).for_each(|place| seat.0.set(place, 0));
         seat.0.set_half(USERS, 1);
         seat.0.set_half(IS_CLOSED, 0);
         seat.0.set(KERNEL_WRITTEN, 0);
         seat.0.set_half(HOLDERS, this_process());
         Some(seat)
+    }
+}
+
+impl Family {
+    /// Looks at one of the seats, another one each time. If all that had it have died, it is free
+    /// then, and this tells its place.
+    pub(crate) fn reclaim(&self) -> Option<Place> {
+        let used = Bits::new(&self.memory, USED, SEATS);
+        let hand = self.memory.half_word(HAND);
+        // Relaxed: the order of looks is nothing that others count on.
+        let number = used.next(hand.load(Ordering::Relaxed) % SEATS)?;
+        // Relaxed: as above.
+        hand.store(number + 1, Ordering::Relaxed);
+        self.seat_at(number).reclaim()
+    }
+
+    fn seat_at(&self, number: u32) -> Seat {
+        let at = FIRST_SEAT + u64::from(number) * SEAT_BYTES;
+        Seat(Part::new(&self.memory, at), number)
     }
 }
 
@@ -159,6 +178,9 @@ impl Owner {
 const REASON_BITS: u32 = 8;
 const FD_BITS: u32 = 24;
 
+/// A connection's place: the number of its pair, and that of its slot.
+pub(crate) type Place = (u64, u32);
+
 /// One end of a connection, as the family that has it believes it to be; and its number.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat(Part<{ SEAT_BYTES as usize }>, u32);
@@ -173,6 +195,8 @@ const KERNEL_READ: usize = 88;
 const SOCKET: usize = 96;
 const REASON: usize = 104;
 const IS_LARGE: usize = 108;
+const PAIR: usize = 112;
+const SLOT: usize = 120;
 const OWED: usize = 128;
 const IS_ENDED: usize = 144;
 const REFUSES: usize = 148;
@@ -245,30 +269,55 @@ impl Seat {
         self.holders().any(|holder| holder != this)
     }
 
-    /// Forgets the holders that have died. Returns how many are left.
+    /// Forgets the holders that have died, and their use of the seat. Returns how many are left.
+    /// This process has the seat.
     pub(crate) fn remove_dead(&self) -> usize {
-        for i in 0..MOST_HOLDERS {
-            let holder = self.0.get_half(HOLDERS + 4 * i);
-            let lives = holder & UNBORN != 0 || holder == MANY || holder == this_process();
-            if holder != 0 && !lives && !family::is_alive(holder) {
-                self.replace_holder(holder, 0);
-            }
+        for dead in self.dead(family::is_alive) {
+            self.remove(dead);
         }
         self.holders().count()
+    }
+
+    /// The holders of which `is_alive` says that they are not.
+    fn dead(&self, is_alive: fn(u32) -> bool) -> impl Iterator<Item = u32> {
+        let is_other = |it: u32| it & UNBORN == 0 && it != MANY && it != this_process();
+        self.holders().filter(move |holder| is_other(*holder) && !is_alive(*holder))
+    }
+
+    /// Removes a holder that uses the seat no longer. Whether no process does.
+    fn remove(&self, holder: u32) -> bool {
+        self.replace_holder(holder, 0) && self.count_out()
+    }
+
+    /// Frees the seat if all that had it have died, and tells its place.
+    fn reclaim(&self) -> Option<Place> {
+        let place = (self.0.get(PAIR), self.0.get_half(SLOT));
+        // Another process may look at the seat at this moment: each holder is removed once.
+        let mut dead = self.dead(family::exists);
+        let is_last = dead.any(|holder| self.remove(holder));
+        if is_last {
+            self.give_back();
+        }
+        is_last.then_some(place)
     }
 
     /// This process is about to lose the connection to another program that takes its place, if
     /// there is one. The last one that has it stays.
     pub(crate) fn step_aside(&self) {
         if self.remove_dead() > 1 {
-            self.replace_holder(this_process(), 0);
+            self.remove(this_process());
         }
     }
 
     /// Undoes [`Self::step_aside`], as there was no program.
     pub(crate) fn come_back(&self) {
         let this = this_process();
-        if !self.holders().any(|holder| holder == this) && !self.replace_holder(0, this) {
+        if self.holders().any(|holder| holder == this) {
+            return;
+        }
+        // Relaxed: a count that orders nothing.
+        self.0.half(USERS).fetch_add(1, Ordering::Relaxed);
+        if !self.replace_holder(0, this) {
             // Relaxed: it orders nothing.
             self.holder(MOST_HOLDERS - 1).store(MANY, Ordering::Relaxed);
         }
@@ -286,10 +335,27 @@ impl Seat {
 
     /// This process uses the seat no longer. It is free when no process does.
     pub(crate) fn leave(&self) {
-        // SOCK-R5, SOCK-A5: all use of the seat precedes its next use.
-        if self.0.half(USERS).fetch_sub(1, Ordering::AcqRel) == 1 {
-            Bits::new(self.0.mapping(), USED, SEATS).give_back(self.1);
+        if self.count_out() {
+            self.give_back();
         }
+    }
+
+    /// Counts one process less that uses the seat. Whether it was the last.
+    fn count_out(&self) -> bool {
+        // SOCK-R5, SOCK-A5: all use of the seat precedes its next use.
+        self.0.half(USERS).fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Gives the seat back, without holders: until it has new ones, nobody reclaims it.
+    fn give_back(&self) {
+        (HOLDERS..HOLDER_END).step_by(8).for_each(|place| self.0.set(place, 0));
+        Bits::new(self.0.mapping(), USED, SEATS).give_back(self.1);
+    }
+
+    /// Keeps the place of the connection, for those that free it where all that had it have died.
+    pub(crate) fn set_place(&self, (pair, slot): Place) {
+        self.0.set(PAIR, pair);
+        self.0.set_half(SLOT, slot);
     }
 
     /// The number of the seat in the family.

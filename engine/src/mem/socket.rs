@@ -30,6 +30,7 @@ use crate::sys::descriptor::Descriptor;
 use crate::sys::hidden::Hidden;
 use ayre_proto::socket::{MARKS, RING, SMALL, Taken, Wants, Written};
 use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::fstat;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -160,8 +161,9 @@ pub(crate) struct PairMemory {
     /// All before the rings.
     shared: Arc<Mapping>,
     side: Side,
-    /// The file, from which rings are mapped.
+    /// The file, from which rings are mapped, and its number.
     file: Hidden,
+    number: u64,
     /// Rings, as far as they were used.
     rings: Vec<OnceLock<Arc<Mapping>>>,
 }
@@ -191,9 +193,10 @@ impl PairMemory {
 
     fn new(shared: Mapping, side: Side, file: BorrowedFd<'_>) -> Result<Self, SetupError> {
         shared.leave_out_of_dumps();
+        let number = fstat(file).map_err(SetupError::os("fstat of a pair's memory"))?.st_ino;
         let file = Hidden::copy_of(file).map_err(SetupError::os("memory of a pair"))?;
         let rings = (0..SLOTS / BLOCK).map(|_| OnceLock::new()).collect();
-        let this = Self { shared: Arc::new(shared), side, file, rings };
+        let this = Self { shared: Arc::new(shared), side, file, number, rings };
         // Relaxed: a count that orders nothing.
         this.processes(side).store(1, Ordering::Relaxed);
         Ok(this)
@@ -201,6 +204,11 @@ impl PairMemory {
 
     pub(crate) const fn side(&self) -> Side {
         self.side
+    }
+
+    /// A number that no other pair of the host has.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     /// How many processes there are or were on a side: its first one and its forked children.

@@ -80,7 +80,7 @@ impl Connection {
     /// read. None where the process has too many.
     pub fn new() -> Option<Self> {
         Some(Self {
-            seat: ends::own()?.seat()?,
+            seat: ends::new_seat()?,
             shared: OnceLock::new(),
             is_agreed: AtomicBool::new(false),
             is_told: Default::default(),
@@ -96,6 +96,7 @@ impl Connection {
     pub fn offer(&self, pair: &Arc<Pair>, of: &Addresses) -> bool {
         let Some((number, slot)) = pair.offer(of.maker.port(), of.words()) else { return false };
         self.seat.set_reason(Reason::Opening);
+        self.seat.set_place((pair.number(), number));
         self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
     }
 
@@ -105,6 +106,9 @@ impl Connection {
         let Some(slot) = pair.slot(number) else { return false };
         let has_left = self.seat.has_left_reading() || self.seat.refuses();
         let is_taken = self.shared.get().is_none() && !has_left && slot.take(found);
+        if is_taken {
+            self.seat.set_place((pair.number(), number));
+        }
         is_taken && self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
     }
 

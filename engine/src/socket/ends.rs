@@ -1,5 +1,6 @@
 //! The memory of this process's ends, and of those of its forked children: its family.
-use crate::mem::seat::Family;
+use super::pair::Pair;
+use crate::mem::seat::{Family, Seat};
 use crate::sys::fork;
 use ayre_proto::socket::Reason;
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -23,6 +24,24 @@ pub(super) fn own() -> Option<&'static Family> {
         let family = Family::new().ok()?;
         Some(Box::leak(Box::new(family)))
     })
+}
+
+/// Seats that are looked at for each new one, so that at most as many have dead holders as have
+/// others.
+const LOOKS: usize = 2;
+
+/// A seat for a new connection. Frees seats and slots of connections whose processes have died.
+pub(super) fn new_seat() -> Option<Seat> {
+    let family = own()?;
+    for (pair, slot) in (0..LOOKS).filter_map(|_| family.reclaim()) {
+        // A pair that this process does not have ends with those that had it.
+        let found = Pair::of_number(pair);
+        if let Some((pair, memory)) = found.and_then(|pair| Some((pair.clone(), pair.slot(slot)?)))
+        {
+            pair.leave(slot, &memory);
+        }
+    }
+    family.seat()
 }
 
 /// Keeps why a socket has no connection with rings, for those that look at this process. Asks the

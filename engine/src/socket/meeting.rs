@@ -161,7 +161,7 @@ fn pair_of(memory: PairMemory, bells: Vec<OwnedFd>, caller: OwnedFd) -> Option<A
     for (number, bell) in bells.into_iter().enumerate() {
         pair.keep_theirs(number as u16, bell).ok()?;
     }
-    Some(Arc::new(pair))
+    Some(pair)
 }
 
 impl Pair {
@@ -189,7 +189,7 @@ impl Pair {
         send_with(socket.as_fd(), &GREETING, &fds).map_err(told)?;
         let pair = Self::new(memory, socket, code).map_err(told)?;
         pair.keep_first(bells).map_err(told)?;
-        Ok(Arc::new(pair))
+        Ok(pair)
     }
 
     /// Where a connection is offered.

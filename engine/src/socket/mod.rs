@@ -34,6 +34,7 @@ pub use ayre_proto::socket::{RING, Reason, policy};
 
 /// Before a fork.
 pub fn lock_family() {
+    pair::lock();
     connection::large::lock();
     ends::lock();
 }
@@ -42,6 +43,7 @@ pub fn lock_family() {
 pub fn unlock_family() {
     ends::unlock();
     connection::large::unlock();
+    pair::unlock();
 }
 
 /// In a forked child. False where it cannot tell which other processes of its family are alive, as

@@ -12,7 +12,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Bells that the maker passes on when it makes a pair. Processes that the taker forks later have
 /// these, too.
@@ -76,9 +76,22 @@ pub struct Pair {
 /// A message on the control connection: the number of a bell, with its counter.
 const MESSAGE_BYTES: usize = 8;
 
+/// The pairs of this process.
+static PAIRS: Shared<Vec<Weak<Pair>>> = Shared::new(Vec::new());
+
+/// Before a fork.
+pub(super) fn lock() {
+    PAIRS.before_fork();
+}
+
+/// After a fork.
+pub(super) fn unlock() {
+    PAIRS.after_fork(|_| {});
+}
+
 impl Pair {
-    pub(super) fn new(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Self, Errno> {
-        Ok(Self {
+    pub(super) fn new(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Arc<Self>, Errno> {
+        let this = Arc::new(Self {
             memory,
             user: user_of(control.as_fd()),
             control: Hidden::new(control)?,
@@ -86,7 +99,23 @@ impl Pair {
             first: Shared::new(Vec::new()),
             code: AtomicU64::new(code.into()),
             is_over: AtomicBool::new(false),
-        })
+        });
+        let mut pairs = PAIRS.lock();
+        pairs.retain(|known| known.strong_count() > 0);
+        pairs.push(Arc::downgrade(&this));
+        Ok(this)
+    }
+
+    /// The pair of this process that has this number.
+    pub(super) fn of_number(number: u64) -> Option<Arc<Self>> {
+        // A pair that ends here would lock the list.
+        let known: Vec<Weak<Self>> = PAIRS.lock().clone();
+        known.iter().filter_map(Weak::upgrade).find(|pair| pair.number() == number)
+    }
+
+    /// A number that no other pair of the host has.
+    pub(super) fn number(&self) -> u64 {
+        self.memory.number()
     }
 
     pub(super) fn keep_first(&self, counters: Vec<OwnedFd>) -> Result<(), Errno> {

@@ -3,7 +3,7 @@
 #[path = "socket/world.rs"]
 mod world;
 
-use ayre::socket::{Addresses, Bell, Connection, Counts, Door, Pair, RING, Ready};
+use ayre::socket::{Addresses, Bell, Connection, Counts, Door, Ends, Pair, RING, Ready};
 use proptest::prelude::*;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -422,9 +422,9 @@ fn bytes_in_the_ring_of_a_reader_that_has_left_precede_the_end() {
 }
 
 /// Addresses of a connection with this port, which nobody has.
-fn addresses(port: u16) -> Addresses {
+fn addresses(port: u16) -> Ends {
     let at = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    Addresses { maker: at(port), taker: at(80) }
+    Ends::Tcp(Addresses { maker: at(port), taker: at(80) })
 }
 
 // spec: SOCK-29
@@ -432,7 +432,7 @@ fn addresses(port: u16) -> Addresses {
 fn slots_are_given_back_and_used_again() {
     let [maker, taker] = pair();
     let ([any, _other], _) = sockets();
-    let take = |of: &Addresses| {
+    let take = |of: &Ends| {
         let connection = Connection::new().unwrap();
         let number = taker.find(of)?;
         connection.take(&taker, number).then_some(connection)

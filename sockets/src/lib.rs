@@ -2,8 +2,8 @@
 //! library (`LD_PRELOAD`).
 //!
 //! The program's descriptors stay the kernel's sockets. Between two programs with this library, the
-//! bytes of their TCP connections go by rings in shared memory, as far as both see how the other
-//! one waits ([`ayre::socket`]). All else stays with the kernel.
+//! bytes of their connections go by rings in shared memory, as far as both see how the other one
+//! waits ([`ayre::socket`]). All else stays with the kernel.
 //!
 //! | file or folder | subject |
 //! |---|---|

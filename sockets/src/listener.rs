@@ -1,40 +1,47 @@
-//! How two programs with this library find each other: doors of listening sockets, codes in SYNs.
+//! How two programs with this library find each other: doors of listening sockets, and codes that
+//! connecting ones show.
 use crate::policy;
 use crate::stream::Stream;
 use crate::sys::memory;
-use crate::table::{self, Entry};
+use crate::table::{self, Entry, Family};
 use ayre::guest::fork::Shared;
 use ayre::socket::policy::Act;
 use ayre::socket::{
-    Addresses, Connection, Door, Pair, Reason, keep_reason, owner_of, owner_of_listener,
+    Addresses, Connection, Door, Ends, Pair, Process, Reason, keep_reason, owner_of,
+    owner_of_listener, process_of,
 };
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    SocketAddrAny, SocketAddrUnix, SocketType, connect_unspec, getpeername, getsockname, ipproto,
-    sockopt,
+    AddressFamily, Shutdown, SocketType, connect_unspec, getpeername, getsockname, ipproto,
+    shutdown, sockopt,
 };
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+mod name;
+mod place;
 mod syn;
+
+pub(crate) use self::name::is_shown;
+pub(crate) use self::place::Place;
 
 /// Pairs of processes that have gone are looked for where there are more than twice as many pairs
 /// as were of use, and these.
 const UNUSED_MOST: usize = 4;
 
-/// A listening socket of TCP. Others with this library find it, if it has a door.
+/// A listening socket of streams. Others with this library find it, if it has a door.
 #[derive(Debug)]
 pub(crate) struct Listener {
     /// None where another socket has them.
     doors: Vec<Door>,
-    /// The address of all that it accepts; None: one of several.
-    address: Option<SocketAddr>,
-    /// The program has set a size of its buffers, which the connections inherit.
-    has_buffers: AtomicBool,
+    /// The place of all that it accepts; None: one of several.
+    place: Option<Place>,
+    /// The program has set options that the connections inherit.
+    has_options: AtomicBool,
     /// The pairs of those that have knocked.
     pairs: Shared<Vec<Arc<Pair>>>,
     /// How many of them were of use when that was last looked at.
@@ -43,76 +50,29 @@ pub(crate) struct Listener {
     has_turned_away: AtomicBool,
 }
 
-fn address(of: Result<SocketAddrAny, Errno>) -> Option<SocketAddr> {
-    let address = SocketAddr::try_from(of.ok()?).ok()?;
-    // An IPv4 address looks the same at a socket of either family.
-    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
-}
-
-/// Whether a socket is one of TCP.
-fn is_tcp(socket: BorrowedFd<'_>) -> bool {
-    if table::is_new(socket.as_raw_fd()) {
-        return true;
-    }
-    let is_stream = sockopt::socket_type(socket) == Ok(SocketType::STREAM);
-    is_stream && sockopt::socket_protocol(socket) == Ok(Some(ipproto::TCP))
-}
-
-/// The name of a door, in the space of names of this network namespace.
-fn door_name(address: SocketAddr, is_any: bool) -> Option<SocketAddrUnix> {
-    let name = match (is_any, address.ip()) {
-        (false, ip) => format!("ayre-sockets/{}/{ip}", address.port()),
-        (true, IpAddr::V4(_)) => format!("ayre-sockets/{}/any4", address.port()),
-        (true, IpAddr::V6(_)) => format!("ayre-sockets/{}/any6", address.port()),
+/// The family of a socket, if it is one of streams that may go by rings.
+fn family(socket: BorrowedFd<'_>) -> Option<Family> {
+    let asked = || {
+        let is_stream = sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+        let is_tcp = || sockopt::socket_protocol(socket) == Ok(Some(ipproto::TCP));
+        let is_unix = || sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX);
+        match is_stream {
+            true if is_tcp() => Some(Family::Tcp),
+            true if is_unix() => Some(Family::Unix),
+            _ => None,
+        }
     };
-    SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()
+    table::new_family(socket.as_raw_fd()).or_else(asked)
 }
 
-/// The door for processes of other network namespaces: a file in the folder where all meet.
-fn door_file(address: SocketAddr) -> Option<SocketAddrUnix> {
-    let folder = policy::meeting_folder().filter(|_| !address.ip().is_loopback())?;
-    let name = format!("{}-{}", address.ip(), address.port());
-    SocketAddrUnix::new(folder.join(name)).ok()
-}
-
-/// The addresses at which others reach a socket that listens at this one.
-fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
-    if !address.ip().is_unspecified() {
-        return vec![address];
-    }
-    let of = |interface: nix::ifaddrs::InterfaceAddress| {
-        let at = interface.address?;
-        let four = at.as_sockaddr_in().map(|at| IpAddr::V4(at.ip()));
-        four.or_else(|| at.as_sockaddr_in6().map(|at| IpAddr::V6(at.ip())))
-    };
-    let all = nix::ifaddrs::getifaddrs().into_iter().flatten().filter_map(of);
-    // A socket of IPv6 is reached by IPv4 as well, unless its program forbids that.
-    let is_family = |ip: &IpAddr| address.is_ipv6() || ip.is_ipv4();
-    all.filter(is_family).map(|ip| SocketAddr::new(ip, address.port())).collect()
-}
-
-/// The doors that a listener of this address opens.
-fn own_doors(address: SocketAddr) -> Vec<SocketAddrUnix> {
-    let named = door_name(address, address.ip().is_unspecified());
-    let files = match policy::meeting_folder() {
-        Some(_) => reached_at(address).into_iter().filter_map(door_file).collect(),
-        None => Vec::new(),
-    };
-    named.into_iter().chain(files).collect()
-}
-
-/// The doors behind which a listener of this address may be.
-fn doors_of(address: SocketAddr) -> Vec<SocketAddrUnix> {
-    let six = SocketAddr::new(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), address.port());
-    let exact = door_name(address, false);
-    let any = door_name(address, true);
-    let any_six = if address.is_ipv4() { door_name(six, true) } else { None };
-    exact.into_iter().chain(any).chain(any_six).chain(door_file(address)).collect()
-}
-
-/// Before a socket listens: has the kernel keep the SYNs.
+/// Before a socket listens: has the kernel keep the SYNs. Whether others may find it.
 pub(crate) fn before_listen(socket: BorrowedFd<'_>) -> bool {
-    policy::is_on() && is_tcp(socket) && syn::keep(socket)
+    policy::is_on()
+        && match family(socket) {
+            Some(Family::Tcp) => syn::keep(socket),
+            Some(Family::Unix) => true,
+            None => false,
+        }
 }
 
 /// Opens the door of a socket that listens now.
@@ -120,41 +80,78 @@ pub(crate) fn after_listen(fd: i32, socket: BorrowedFd<'_>) {
     if table::entry(fd).is_some() {
         return;
     }
-    let Some(address) = address(getsockname(socket)) else { return };
-    if !address.ip().is_unspecified() && !policy::allows_some(Act::Accept, address) {
+    let Some(place) = Place::of(socket) else { return };
+    if !place.is_any() && !policy::allows_some(Act::Accept, place.judged()) {
         return;
     }
     // Where another socket has a door, those who knock there do not find this one.
-    let doors: Vec<Door> = own_doors(address).iter().flat_map(Door::open).collect();
+    let doors: Vec<Door> = place::own_doors(&place).iter().flat_map(Door::open).collect();
     let pairs = Shared::new(Vec::new());
     let (used, has_turned_away) = (AtomicUsize::new(UNUSED_MOST), AtomicBool::new(false));
-    let own = Some(address).filter(|address| !address.ip().is_unspecified());
-    let has_buffers = memory::set_buffers(fd).iter().any(Option::is_some).into();
-    let listener = Listener { doors, address: own, has_buffers, pairs, used, has_turned_away };
+    let has_buffers = memory::set_buffers(fd).iter().any(Option::is_some);
+    let has_options = has_buffers || sockopt::socket_passcred(socket) == Ok(true);
+    let has_options = has_options.into();
+    let place = Some(place).filter(|place| !place.is_any());
+    let listener = Listener { doors, place, has_options, pairs, used, has_turned_away };
     table::set(fd, Some(Arc::new(Entry::Listener(Arc::new(listener)))));
 }
 
+/// The offer of a connection, as the accepted socket tells of it.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) at: Place,
+    ends: Ends,
+    code: u16,
+    /// The process that has connected, where the kernel tells that.
+    maker: Option<Process>,
+}
+
+impl Offer {
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self.ends, Ends::Unix(_))
+    }
+
+    /// The offer of a connection that was accepted at this place, or at one of several, if it shows
+    /// a code. The peer of a Unix socket does so by its name.
+    fn shown(at: Option<&Place>, socket: BorrowedFd<'_>, name: &[u8]) -> Option<Self> {
+        if let Some(at @ Place::Unix(_)) = at {
+            let (code, number) = name::shown(name)?;
+            let (at, ends) = (at.clone(), Ends::Unix(number));
+            return Some(Self { at, ends, code, maker: process_of(socket) });
+        }
+        let code = syn::code(socket)?;
+        let maker = place::address(getpeername(socket).ok()??)?;
+        let taker = match at {
+            Some(Place::Tcp(at)) => *at,
+            _ => place::address(getsockname(socket).ok()?)?,
+        };
+        let ends = Ends::Tcp(Addresses { maker, taker });
+        Some(Self { at: Place::Tcp(taker), ends, code, maker: None })
+    }
+}
+
 impl Listener {
-    /// A connection that was accepted: a stream, if its SYN shows a code.
-    fn accepted(self: &Arc<Self>, socket: BorrowedFd<'_>) -> Result<Stream, Reason> {
+    /// A connection that was accepted: a stream, if it shows a code.
+    fn accepted(self: &Arc<Self>, socket: BorrowedFd<'_>, name: &[u8]) -> Result<Stream, Reason> {
         if self.doors.is_empty() {
             return Err(Reason::NoDoor);
         }
-        let code = syn::code(socket).ok_or(Reason::NoPeer)?;
-        let maker = address(getpeername(socket).and_then(|at| at.ok_or(Errno::NOTCONN)));
-        let taker = self.address.or_else(|| address(getsockname(socket)));
-        let of = maker.zip(taker).map(|(maker, taker)| Addresses { maker, taker });
-        let of = of.ok_or(Reason::NoPeer)?;
-        let stream = Stream::accepted(self, (&of, code), socket).ok_or(Reason::NoRoom)?;
-        if self.has_buffers.load(Ordering::Relaxed) {
-            stream.keep_to_buffers(socket);
+        let offer = Offer::shown(self.place.as_ref(), socket, name).ok_or(Reason::NoPeer)?;
+        let stream = Stream::accepted(self, offer, socket).ok_or(Reason::NoRoom)?;
+        if self.has_options.load(Ordering::Relaxed) {
+            stream.keep_to_options(socket);
         }
         Ok(stream)
     }
 
-    /// The program has set a size of its buffers.
-    pub(crate) fn has_set_buffers(&self) {
-        self.has_buffers.store(true, Ordering::Relaxed);
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self.place, Some(Place::Unix(_)))
+    }
+
+    /// The program has set options that the connections inherit.
+    pub(crate) fn has_set_options(&self) {
+        self.has_options.store(true, Ordering::Relaxed);
     }
 
     /// The pairs of those that have knocked.
@@ -174,12 +171,8 @@ impl Listener {
 
     /// Takes the offer of a connection, if its maker has made it by now, and is welcome.
     // spec: SOCK-7
-    pub(crate) fn find(
-        &self,
-        code: u16,
-        of: &Addresses,
-        connection: &Connection,
-    ) -> Result<(), Reason> {
+    pub(crate) fn find(&self, offer: &Offer, connection: &Connection) -> Result<(), Reason> {
+        let code = offer.code;
         let mut pairs = self.pairs.lock();
         if pairs.len() > 2 * self.used.load(Ordering::Relaxed) {
             pairs.retain(|pair| Arc::strong_count(pair) > 1 || !pair.is_hung_up());
@@ -190,9 +183,10 @@ impl Listener {
             pairs.extend(callers.flatten());
         }
         let may_be = |pair: &&Arc<Pair>| pair.code() == code || pair.code() == 0;
-        let mut found = pairs.iter().filter(may_be).filter_map(|pair| Some((pair, pair.find(of)?)));
+        let find = |pair: &Arc<Pair>| pair.find(&offer.ends);
+        let mut found = pairs.iter().filter(may_be).filter_map(|pair| Some((pair, find(pair)?)));
         let (pair, slot) = found.next().ok_or_else(|| self.why_not_found())?;
-        check_maker(pair.user(), of)?;
+        check_maker(pair, offer)?;
         // Two offers of one connection: one of them is a lie.
         if found.next().is_some() || !connection.take(pair, slot) {
             return Err(Reason::NoOffer);
@@ -219,22 +213,25 @@ impl Listener {
     }
 }
 
-/// A connection that was accepted by a socket, which is known to listen or not. Without a policy,
-/// one that stays with the kernel costs at most the look at its SYN.
-pub(crate) fn accepted(fd: i32, socket: BorrowedFd<'_>, by: Option<&Arc<Listener>>) {
-    if !policy::is_wanted() || (by.is_none() && !is_tcp(socket)) {
+/// A connection that was accepted by a socket, which is known to listen or not. `name` is that of
+/// the peer of a Unix socket. Without a policy, one that stays with the kernel costs at most the
+/// look at its SYN.
+pub(crate) fn accepted(fd: i32, by: Option<&Arc<Listener>>, name: &[u8]) {
+    let socket = memory::borrowed(fd);
+    if !policy::is_wanted() || (by.is_none() && family(socket).is_none()) {
         return;
     }
-    let judged = if policy::is_empty() { None } else { address(getsockname(socket)) };
-    let is_allowed = judged.is_none_or(|at| policy::allows_some(Act::Accept, at));
+    let judged = if policy::is_empty() { None } else { Place::of(socket) };
+    let is_allowed = judged.as_ref().is_none_or(|at| policy::allows_some(Act::Accept, at.judged()));
     let stream = match by {
         _ if !policy::is_on() => Err(Reason::IoUring),
         _ if !is_allowed => Err(Reason::Policy),
         None => Err(Reason::NoDoor),
-        Some(listener) => listener.accepted(socket),
+        Some(listener) => listener.accepted(socket, name),
     };
-    let is_refused =
-        |reason| judged.is_some_and(|at| policy::refuses(Act::Accept, at, None, reason));
+    let is_refused = |reason| {
+        judged.as_ref().is_some_and(|at| policy::refuses(Act::Accept, at.judged(), None, reason))
+    };
     match stream {
         Ok(stream) => drop(table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))))),
         Err(reason) if is_refused(reason) => reset(socket),
@@ -242,39 +239,44 @@ pub(crate) fn accepted(fd: i32, socket: BorrowedFd<'_>, by: Option<&Arc<Listener
     }
 }
 
-/// Ends a connection with a reset, at once, and leaves its descriptor open.
+/// Ends a connection at once, with a reset where it is TCP's, and leaves its descriptor open.
 // spec: SOCK-31
 pub(crate) fn reset(socket: BorrowedFd<'_>) {
-    let _ = connect_unspec(socket);
-}
-
-/// Whether the process of this user may have offered a connection: its user is welcome, and has
-/// the socket that has connected.
-// spec: SOCK-8, SOCK-34
-fn check_maker(user: Option<u32>, of: &Addresses) -> Result<(), Reason> {
-    let user = user.ok_or(Reason::OtherUser)?;
-    let is_trusted = policy::check(Act::Accept, of.taker, user)?;
-    match is_trusted || owner_of(of.maker, of.taker) == Some(user) {
-        true => Ok(()),
-        false => Err(Reason::NotOwner),
+    if connect_unspec(socket).is_err() {
+        let _ = shutdown(socket, Shutdown::Both);
     }
 }
 
-/// Whether connections to an address may go by rings with a process of this user, which has the
+/// Whether the peer of a pair may have offered a connection: its user is welcome, and has the
+/// socket that has connected. Of a Unix socket, the kernel tells the process itself.
+// spec: SOCK-8, SOCK-34, SOCK-52
+fn check_maker(pair: &Pair, offer: &Offer) -> Result<(), Reason> {
+    let user = pair.user().ok_or(Reason::OtherUser)?;
+    let is_trusted = policy::check(Act::Accept, offer.at.judged(), user)?;
+    let is_owner = match offer.ends {
+        Ends::Tcp(Addresses { maker, taker }) => is_trusted || owner_of(maker, taker) == Some(user),
+        Ends::Unix(_) => offer.maker.is_some() && pair.peer() == offer.maker,
+    };
+    if is_owner { Ok(()) } else { Err(Reason::NotOwner) }
+}
+
+/// Whether connections to a place may go by rings with a process of this user, which has the
 /// door: its user is welcome, and has the socket that listens. The name of a door is free for all.
+/// Of a Unix socket, only one that has connected tells which process listens.
 // spec: SOCK-8, SOCK-34
-fn check_taker(user: u32, at: SocketAddr) -> Result<(), Reason> {
-    let is_trusted = policy::check(Act::Connect, at, user)?;
-    match is_trusted || owner_of_listener(at) == Some(user) {
-        true => Ok(()),
-        false => Err(Reason::NotOwner),
-    }
+fn check_taker(user: u32, at: &Place) -> Result<(), Reason> {
+    let is_trusted = policy::check(Act::Connect, at.judged(), user)?;
+    let is_owner = match at {
+        Place::Tcp(at) => is_trusted || owner_of_listener(*at) == Some(user),
+        Place::Unix(_) => true,
+    };
+    if is_owner { Ok(()) } else { Err(Reason::NotOwner) }
 }
 
 /// Why a connection goes by the kernel, and the user who has the door, if there is one.
 type Missed = (Reason, Option<u32>);
 
-/// The outcome of a look at an address.
+/// The outcome of a look at a place.
 #[derive(Debug)]
 enum Found {
     Pair(Arc<Pair>),
@@ -286,10 +288,10 @@ enum Found {
 /// not pay for a look each time.
 const NOBODY_FOR: Duration = Duration::from_millis(5);
 
-/// Addresses without a pair that are kept at a time.
+/// Places without a pair that are kept at a time.
 const NOBODY_MOST: usize = 256;
 
-static FOUND: Shared<BTreeMap<SocketAddr, Found>> = Shared::new(BTreeMap::new());
+static FOUND: Shared<BTreeMap<Place, Found>> = Shared::new(BTreeMap::new());
 
 /// Before a fork.
 pub(crate) fn lock() {
@@ -301,6 +303,7 @@ pub(crate) fn unlock(is_child: bool) {
     FOUND.after_fork(|found| {
         if is_child {
             found.clear();
+            name::forget();
         }
     });
 }
@@ -314,37 +317,45 @@ pub(crate) fn pairs() -> Vec<Arc<Pair>> {
     FOUND.lock().values().filter_map(pair).collect()
 }
 
-/// Why there is no pair for this address, if a look has found nobody just now.
-fn nobody_at(address: SocketAddr) -> Option<Missed> {
-    match FOUND.lock().get(&address) {
+/// Why there is no pair for this place, if a look has found nobody just now.
+fn nobody_at(place: &Place) -> Option<Missed> {
+    match FOUND.lock().get(place) {
         Some(Found::Nobody(missed, at)) if at.elapsed() < NOBODY_FOR => Some(*missed),
         _ => None,
     }
 }
 
-/// A connection to an address was refused. The next one looks for a listener at once.
-pub(crate) fn refused(address: SocketAddr) {
+/// A connection to a place was refused. The next one looks for a listener at once.
+pub(crate) fn refused(place: &Place) {
     let mut found = FOUND.lock();
-    if matches!(found.get(&address), Some(Found::Nobody(..))) {
-        found.remove(&address);
+    if matches!(found.get(place), Some(Found::Nobody(..))) {
+        found.remove(place);
     }
 }
 
-/// The pair for connections to this address.
-fn pair_to(address: SocketAddr) -> Result<Arc<Pair>, Missed> {
-    if let Some(missed) = nobody_at(address) {
+/// Another process than that of a pair listens at this place now.
+fn forget(place: &Place, pair: &Arc<Pair>) {
+    let mut found = FOUND.lock();
+    if matches!(found.get(place), Some(Found::Pair(found)) if Arc::ptr_eq(found, pair)) {
+        found.remove(place);
+    }
+}
+
+/// The pair for connections to this place.
+fn pair_to(place: &Place) -> Result<Arc<Pair>, Missed> {
+    if let Some(missed) = nobody_at(place) {
         return Err(missed);
     }
     let mut found = FOUND.lock();
-    let check = |user| check_taker(user, address).map_err(|reason| (reason, Some(user)));
-    if let Some(Found::Pair(pair)) = found.get(&address)
+    let check = |user| check_taker(user, place).map_err(|reason| (reason, Some(user)));
+    if let Some(Found::Pair(pair)) = found.get(place)
         && let Some(user) = pair.user().filter(|_| !pair.is_over() && !pair.is_hung_up())
     {
         return check(user).map(|()| pair.clone());
     }
     let code = syn::new_code();
     let mut missed = (Reason::NoPeer, None);
-    for door in doors_of(address) {
+    for door in place::doors_of(place) {
         let is_welcome = |user| {
             // Behind the door of one that is welcome, only memory or descriptors can be missing.
             let found = check(user);
@@ -352,14 +363,14 @@ fn pair_to(address: SocketAddr) -> Result<Arc<Pair>, Missed> {
             found.is_ok()
         };
         if let Ok(pair) = Pair::knock(&door, code, is_welcome) {
-            found.insert(address, Found::Pair(pair.clone()));
+            found.insert(place.clone(), Found::Pair(pair.clone()));
             return Ok(pair);
         }
     }
     if found.len() >= NOBODY_MOST {
         found.retain(|_, found| matches!(found, Found::Pair(_)));
     }
-    found.insert(address, Found::Nobody(missed, Instant::now()));
+    found.insert(place.clone(), Found::Nobody(missed, Instant::now()));
     Err(missed)
 }
 
@@ -367,14 +378,21 @@ fn pair_to(address: SocketAddr) -> Result<Arc<Pair>, Missed> {
 pub(crate) struct Connecting {
     pair: Arc<Pair>,
     stream: Stream,
-    to: SocketAddr,
-    /// Of the packets behind the SYN.
-    before: syn::Headers,
+    to: Place,
+    shown: Shown,
     /// The socket was as the program has made it.
     was_new: bool,
 }
 
-/// Before a socket connects: the code of its SYN, where somebody with this library listens.
+/// How it does that.
+enum Shown {
+    /// By its SYN, to this address. The packets behind it have the headers from before.
+    Syn { to: SocketAddr, before: syn::Headers },
+    /// By its name. The connection is offered already.
+    Name,
+}
+
+/// Before a socket connects: the code that it shows, where somebody with this library listens.
 ///
 /// # Errors
 /// `ECONNREFUSED` where the connection must go by a ring, and cannot.
@@ -382,7 +400,7 @@ pub(crate) struct Connecting {
 pub(crate) fn before_connect(
     fd: i32,
     socket: BorrowedFd<'_>,
-    to: SocketAddr,
+    to: &Place,
 ) -> Result<Option<Connecting>, Errno> {
     if !policy::is_wanted() || table::entry(fd).is_some() {
         return Ok(None);
@@ -391,12 +409,12 @@ pub(crate) fn before_connect(
         keep_reason(socket, reason);
         return Ok(None);
     }
-    if !is_tcp(socket) {
+    if family(socket) != Some(to.family()) {
         return Ok(None);
     }
     match show(socket, to) {
         Ok(connecting) => Ok(Some(connecting)),
-        Err((reason, user)) if policy::refuses(Act::Connect, to, user, reason) => {
+        Err((reason, user)) if policy::refuses(Act::Connect, to.judged(), user, reason) => {
             Err(Errno::CONNREFUSED)
         }
         Err((reason, _)) => {
@@ -406,24 +424,42 @@ pub(crate) fn before_connect(
     }
 }
 
-fn show(socket: BorrowedFd<'_>, to: SocketAddr) -> Result<Connecting, Missed> {
+fn show(socket: BorrowedFd<'_>, to: &Place) -> Result<Connecting, Missed> {
     if !policy::is_on() {
         return Err((Reason::IoUring, None));
     }
-    if !policy::allows_some(Act::Connect, to) {
+    if !policy::allows_some(Act::Connect, to.judged()) {
         return Err((Reason::Policy, None));
     }
     let pair = pair_to(to)?;
+    let missed = |reason| (reason, pair.user());
     // All that the offer needs is there before the other end may look for it.
-    let stream = Stream::connecting().ok_or_else(|| (Reason::NoRoom, pair.user()))?;
-    let was_new = table::is_new(socket.as_raw_fd());
-    let before = syn::show(socket, to, pair.code(), was_new);
-    let before = before.ok_or_else(|| (Reason::Option, pair.user()))?;
-    Ok(Connecting { pair, stream, to, before, was_new })
+    let stream = Stream::connecting(to.family()).ok_or_else(|| missed(Reason::NoRoom))?;
+    let was_new = table::new_family(socket.as_raw_fd()).is_some();
+    let shown = match to {
+        Place::Tcp(at) => {
+            let before = syn::show(socket, *at, pair.code(), was_new);
+            Shown::Syn { to: *at, before: before.ok_or_else(|| missed(Reason::Option))? }
+        }
+        Place::Unix(_) => {
+            let number = name::show(socket, pair.code()).ok_or_else(|| missed(Reason::Option))?;
+            if !stream.offer(&pair, &Ends::Unix(number), socket) {
+                return Err(missed(Reason::NoRoom));
+            }
+            Shown::Name
+        }
+    };
+    Ok(Connecting { pair, stream, to: to.clone(), shown, was_new })
 }
 
 impl Connecting {
-    /// The SYN was sent, or not: the socket shows nothing any more. Offers the connection.
+    /// Whether a call that does not wait, or that a signal ends, has begun the connection.
+    pub(crate) fn goes_on_by_itself(&self) -> bool {
+        matches!(self.shown, Shown::Syn { .. })
+    }
+
+    /// The connection was begun, or not. A SYN shows nothing any more, and its connection is
+    /// offered.
     ///
     /// # Errors
     /// As [`before_connect`].
@@ -433,23 +469,52 @@ impl Connecting {
         socket: BorrowedFd<'_>,
         was_sent: bool,
     ) -> Result<(), Errno> {
-        let maker = if was_sent { address(getsockname(socket)) } else { None };
-        let addresses = maker.map(|maker| Addresses { maker, taker: self.to });
-        let is_offered = addresses.map(|of| self.stream.offer(&self.pair, &of, socket));
-        self.before.restore(socket);
-        let Some(is_offered) = is_offered else { return Ok(()) };
-        if is_offered {
+        let offered = match &self.shown {
+            Shown::Syn { to, before } => self.offer((socket, *to), before, was_sent),
+            Shown::Name => self.keep_offer(socket, was_sent),
+        };
+        if offered == Ok(true) {
             if !self.was_new {
-                self.stream.keep_to_buffers(socket);
+                self.stream.keep_to_options(socket);
             }
             table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(self.stream)))));
             return Ok(());
         }
-        if policy::refuses(Act::Connect, self.to, self.pair.user(), Reason::NoRoom) {
+        self.stream.withdraw(socket);
+        let Err(reason) = offered else { return Ok(()) };
+        if policy::refuses(Act::Connect, self.to.judged(), self.pair.user(), reason) {
             reset(socket);
             return Err(Errno::CONNREFUSED);
         }
-        keep_reason(socket, Reason::NoRoom);
+        keep_reason(socket, reason);
         Ok(())
+    }
+
+    /// Offers the connection whose SYN was sent, and has the packets behind it show nothing. False
+    /// where there is none.
+    fn offer(
+        &self,
+        (socket, taker): (BorrowedFd<'_>, SocketAddr),
+        before: &syn::Headers,
+        was_sent: bool,
+    ) -> Result<bool, Reason> {
+        let maker = if was_sent { getsockname(socket).ok().and_then(place::address) } else { None };
+        let ends = maker.map(|maker| Ends::Tcp(Addresses { maker, taker }));
+        let is_offered = ends.map(|ends| self.stream.offer(&self.pair, &ends, socket));
+        before.restore(socket);
+        match is_offered {
+            Some(false) => Err(Reason::NoRoom),
+            is_offered => Ok(is_offered.is_some()),
+        }
+    }
+
+    /// Whether the offer of a Unix socket stays, as it has connected to the process of the pair.
+    // spec: SOCK-52
+    fn keep_offer(&self, socket: BorrowedFd<'_>, is_connected: bool) -> Result<bool, Reason> {
+        if !is_connected || name::is_of(socket, self.pair.peer()) {
+            return Ok(is_connected);
+        }
+        forget(&self.to, &self.pair);
+        Err(Reason::NotOwner)
     }
 }

@@ -2,7 +2,7 @@
 //! has threads: a child that one forks while another one reads it would wait for ever.
 use crate::sys::memory;
 use ayre::settings::check_sockets;
-use ayre::socket::policy::{Act, Policy, Question, Ruling, Verdict};
+use ayre::socket::policy::{Act, Place, Policy, Question, Ruling, Verdict};
 use ayre::socket::{Reason, user_named};
 use rustix::io::write;
 use rustix::net::{ipproto, sockopt};
@@ -11,7 +11,6 @@ use rustix::process::geteuid;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +114,7 @@ fn say(text: &str) {
     }
 }
 
-fn judge(act: Act, at: SocketAddr, user: Option<u32>) -> Ruling {
+fn judge(act: Act, at: Place<'_>, user: Option<u32>) -> Ruling {
     let own = own();
     own.policy.judge(&Question { act, at, programs: &own.programs, user })
 }
@@ -126,7 +125,7 @@ pub(crate) fn is_empty() -> bool {
 }
 
 /// Whether a connection may go by rings with processes of some users.
-pub(crate) fn allows_some(act: Act, at: SocketAddr) -> bool {
+pub(crate) fn allows_some(act: Act, at: Place<'_>) -> bool {
     let own = own();
     let question = Question { act, at, programs: &own.programs, user: None };
     own.policy.is_empty() || own.policy.allows_some(&question)
@@ -145,7 +144,7 @@ pub(crate) fn is_named(user: u32) -> bool {
 /// Whether a connection may go by rings with a process of this user. If so, whether the user is
 /// trusted without a line.
 // spec: SOCK-8, SOCK-30
-pub(crate) fn check(act: Act, at: SocketAddr, user: u32) -> Result<bool, Reason> {
+pub(crate) fn check(act: Act, at: Place<'_>, user: u32) -> Result<bool, Reason> {
     let is_known = is_trusted(user);
     if is_known && is_empty() {
         return Ok(true);
@@ -160,7 +159,7 @@ pub(crate) fn check(act: Act, at: SocketAddr, user: u32) -> Result<bool, Reason>
 /// Whether a connection that goes by no ring, for this reason, is refused. The line that says so
 /// is told.
 // spec: SOCK-31
-pub(crate) fn refuses(act: Act, at: SocketAddr, user: Option<u32>, reason: Reason) -> bool {
+pub(crate) fn refuses(act: Act, at: Place<'_>, user: Option<u32>, reason: Reason) -> bool {
     if is_empty() {
         return false;
     }
@@ -168,7 +167,7 @@ pub(crate) fn refuses(act: Act, at: SocketAddr, user: Option<u32>, reason: Reaso
     if verdict != Verdict::Must {
         return false;
     }
-    if is_news((line, at)) {
+    if is_news((line, at.to_string())) {
         let (path, act) = (
             own().path.display(),
             match act {
@@ -185,8 +184,8 @@ pub(crate) fn refuses(act: Act, at: SocketAddr, user: Option<u32>, reason: Reaso
 }
 
 /// Whether a refusal was not told yet: a program may try again and again.
-fn is_news(refusal: (u32, SocketAddr)) -> bool {
-    static TOLD: Mutex<BTreeSet<(u32, SocketAddr)>> = Mutex::new(BTreeSet::new());
+fn is_news(refusal: (u32, String)) -> bool {
+    static TOLD: Mutex<BTreeSet<(u32, String)>> = Mutex::new(BTreeSet::new());
     // In a forked child the lock may stay locked.
     TOLD.try_lock().is_ok_and(|mut told| told.len() < TOLD_MOST && told.insert(refusal))
 }
@@ -197,7 +196,7 @@ fn why(reason: Reason) -> &'static str {
         Reason::NoPeer => "no process with the library is there",
         Reason::NoDoor => "the socket that listens has no door",
         Reason::OtherUser => "the peer is of another user, whom the line does not name",
-        Reason::NotOwner => "the peer's user does not have the TCP socket",
+        Reason::NotOwner => "the peer's user does not have the socket",
         Reason::NoOffer => "the peer has not offered it",
         Reason::NoRoom => "a bound is reached",
         Reason::IoUring => "the process has an io_uring",

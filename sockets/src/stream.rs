@@ -1,21 +1,20 @@
 //! A stream socket of the program that has, or may get, a peer with this library.
 use crate::epoll::Set;
-use crate::listener::{self, Listener};
+use crate::listener::{self, Listener, Offer};
 use crate::names;
 use crate::patience::Patience;
 use crate::policy;
 use crate::sys::memory;
-use crate::table;
+use crate::table::{self, Family};
 use crate::waiter::{self, Until};
 use crate::watch::{Sleeper, Watch};
 use ayre::guest::fork::Shared;
 use ayre::socket::policy::Act;
-use ayre::socket::{Addresses, Connection, Pair, RING, Ready, Reason};
+use ayre::socket::{Connection, Ends, Pair, RING, Ready, Reason};
 use rustix::event::PollFlags;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
-use rustix::net::{RecvFlags, SendFlags};
-use std::net::SocketAddr;
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -25,8 +24,7 @@ const LOOKS: u32 = 256;
 /// An accepted connection whose offer was not found yet.
 #[derive(Debug)]
 struct Search {
-    addresses: Addresses,
-    code: u16,
+    offer: Offer,
     listener: Arc<Listener>,
     looks_left: u32,
 }
@@ -42,6 +40,10 @@ pub(crate) enum Direction {
 #[derive(Debug)]
 pub(crate) struct Stream {
     connection: Connection,
+    /// It is a Unix socket, and not one of TCP.
+    is_unix: bool,
+    /// A read has told that the peer has not read all.
+    has_told_reset: AtomicBool,
     /// Descriptors of this process that refer to it.
     names: AtomicU32,
     is_searching: AtomicBool,
@@ -53,9 +55,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    fn new(search: Option<Search>) -> Option<Self> {
+    fn new(is_unix: bool, search: Option<Search>) -> Option<Self> {
         Some(Self {
             connection: Connection::new()?,
+            is_unix,
+            has_told_reset: AtomicBool::new(false),
             names: AtomicU32::new(1),
             is_searching: AtomicBool::new(search.is_some()),
             search: Shared::new(search),
@@ -66,31 +70,31 @@ impl Stream {
     }
 
     /// The end that is about to connect. None where the process has too many.
-    pub(crate) fn connecting() -> Option<Self> {
-        Self::new(None)
+    pub(crate) fn connecting(family: Family) -> Option<Self> {
+        Self::new(family == Family::Unix, None)
     }
 
     /// Offers the connection, as the other end may look for it already. False where there is no
     /// room for the offer.
-    pub(crate) fn offer(
-        &self,
-        pair: &Arc<Pair>,
-        addresses: &Addresses,
-        socket: BorrowedFd<'_>,
-    ) -> bool {
-        let is_offered = self.connection.offer(pair, addresses);
+    pub(crate) fn offer(&self, pair: &Arc<Pair>, ends: &Ends, socket: BorrowedFd<'_>) -> bool {
+        let is_offered = self.connection.offer(pair, ends);
         self.connection.show(socket);
         is_offered
     }
 
-    /// The end that was accepted, with the code of its SYN.
+    /// The connection was not begun, or stays with the kernel: nobody is to take its offer.
+    pub(crate) fn withdraw(self, socket: BorrowedFd<'_>) {
+        self.connection.close(socket);
+    }
+
+    /// The end that was accepted, which looks for this offer.
     pub(crate) fn accepted(
         listener: &Arc<Listener>,
-        (addresses, code): (&Addresses, u16),
+        offer: Offer,
         socket: BorrowedFd<'_>,
     ) -> Option<Self> {
-        let (listener, addresses) = (listener.clone(), *addresses);
-        let this = Self::new(Some(Search { addresses, code, listener, looks_left: LOOKS }))?;
+        let (listener, is_unix) = (listener.clone(), offer.is_unix());
+        let this = Self::new(is_unix, Some(Search { offer, listener, looks_left: LOOKS }))?;
         this.connection.show(socket);
         this.connection.keep_reason(Reason::Opening);
         this.search();
@@ -116,22 +120,21 @@ impl Stream {
         look.looks_left -= 1;
         // The maker's library offers before the maker's program writes.
         let is_last = look.looks_left == 0 || self.connection.counts_in().kernel > 0;
-        let found = look.listener.find(look.code, &look.addresses, &self.connection);
+        let found = look.listener.find(&look.offer, &self.connection);
         if found.is_ok() || is_last {
             self.is_searching.store(false, Ordering::Relaxed);
-            let at = look.addresses.taker;
-            *search = None;
+            let ended = search.take();
             drop(search);
-            if let Err(reason) = found {
-                self.stay(at, reason);
+            if let (Err(reason), Some(ended)) = (found, ended) {
+                self.stay(&ended.offer, reason);
             }
         }
     }
 
     /// An accepted connection stays with the kernel, if it may.
-    fn stay(&self, at: SocketAddr, reason: Reason) {
+    fn stay(&self, offer: &Offer, reason: Reason) {
         self.connection.keep_reason(reason);
-        if policy::refuses(Act::Accept, at, None, reason)
+        if policy::refuses(Act::Accept, offer.at.judged(), None, reason)
             && let Some(fd) = table::name_of(self)
         {
             listener::reset(memory::borrowed(fd));
@@ -140,6 +143,11 @@ impl Stream {
 
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.is_unix
     }
 
     /// Counts another descriptor.
@@ -160,16 +168,32 @@ impl Stream {
     /// Reads into these pieces. Waits where the socket is a blocking one.
     pub(crate) fn read(
         &self,
-        mut fd: i32,
+        fd: i32,
         into: &mut [IoSliceMut<'_>],
         flags: RecvFlags,
+    ) -> Result<usize, Errno> {
+        self.read_by(fd, flags, |fd| self.connection.read(memory::borrowed(fd), into, flags))
+    }
+
+    /// As [`Self::read`], by calls that never wait.
+    pub(crate) fn read_by(
+        &self,
+        mut fd: i32,
+        flags: RecvFlags,
+        mut read: impl FnMut(i32) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let mut until = Until::Unknown;
         let mut call = None;
         loop {
-            match self.connection.read(memory::borrowed(fd), into, flags) {
+            match read(fd) {
                 Err(Errno::AGAIN) if !flags.contains(RecvFlags::DONTWAIT) => {}
-                Err(errno) => return Err(errno),
+                Err(errno) => {
+                    if errno == Errno::CONNRESET {
+                        self.has_told_reset.store(true, Ordering::Relaxed);
+                    }
+                    return Err(errno);
+                }
+                Ok(0) if self.is_unix && self.is_reset(fd) => return Err(Errno::CONNRESET),
                 Ok(len) => {
                     // The first bytes end the search.
                     self.search();
@@ -179,6 +203,13 @@ impl Stream {
             self.wait(fd, Direction::In, (&mut until, &mut call))?;
             fd = self.name(fd)?;
         }
+    }
+
+    /// Whether the peer has closed a Unix socket without reading all. The kernel tells that once,
+    /// of its own bytes.
+    fn is_reset(&self, fd: i32) -> bool {
+        self.connection.is_reset_by_peer(memory::borrowed(fd))
+            && !self.has_told_reset.swap(true, Ordering::Relaxed)
     }
 
     /// A descriptor of the stream: this one, unless another thread has closed it meanwhile.
@@ -207,19 +238,30 @@ impl Stream {
     /// Writes all of these pieces. Where the socket does not block, or an error comes, only some.
     pub(crate) fn write(
         &self,
-        mut fd: i32,
+        fd: i32,
         from: &[IoSlice<'_>],
         flags: SendFlags,
+    ) -> Result<usize, Errno> {
+        self.write_by(fd, (from, flags), |fd, from| {
+            self.connection.write(memory::borrowed(fd), from, flags)
+        })
+    }
+
+    /// As [`Self::write`], by calls that never wait.
+    pub(crate) fn write_by(
+        &self,
+        mut fd: i32,
+        (from, flags): (&[IoSlice<'_>], SendFlags),
+        mut write: impl FnMut(i32, &[IoSlice<'_>]) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let total: usize = from.iter().map(|piece| piece.len()).sum();
         let mut until = Until::Unknown;
         let mut call = None;
         let mut done = 0;
         loop {
-            let socket = memory::borrowed(fd);
             let result = match done {
-                0 => self.connection.write(socket, from, flags),
-                _ => self.connection.write(socket, &behind(from, done), flags),
+                0 => write(fd, from),
+                _ => write(fd, &behind(from, done)),
             };
             match result {
                 Ok(len) => done += len,
@@ -375,6 +417,15 @@ impl Stream {
         self.wake(&sleepers);
     }
 
+    /// Options that were set before the socket was a stream.
+    pub(crate) fn keep_to_options(&self, socket: BorrowedFd<'_>) {
+        self.keep_to_buffers(socket);
+        // Each message brings the user and the process that have sent it.
+        if self.is_unix && sockopt::socket_passcred(socket) == Ok(true) {
+            self.be_plain(Reason::Option);
+        }
+    }
+
     /// A program that makes a buffer of its socket smaller than a ring counts on writers that wait
     /// early: from now on, that direction goes by the kernel.
     pub(crate) fn keep_to_buffers(&self, socket: BorrowedFd<'_>) {
@@ -398,6 +449,16 @@ impl Stream {
         self.patience.share();
         self.be_plain(reason);
         self.connection.leave_reading();
+    }
+
+    /// The program reads nothing any more. The writer of a Unix socket gets an error for that,
+    /// which the kernel tells.
+    pub(crate) fn shut_reading(&self) {
+        self.connection.shut_reading();
+        if self.is_unix {
+            let sleepers = self.watch.lock().read_by_kernel(&self.connection);
+            self.wake(&sleepers);
+        }
     }
 
     /// Locks the search, before a fork.

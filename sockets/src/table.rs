@@ -25,9 +25,19 @@ static ENTRIES: [ArcSwapOption<Entry>; NUMBERS] = [const { ArcSwapOption::const_
 const STREAM: u8 = 1;
 const LISTENER: u8 = 2;
 const EPOLL: u8 = 3;
-/// Without an entry: a TCP socket that this process has made, and on which the program has set no
-/// option of IP, and no buffer. The kernel need not be asked for those before it connects.
-const NEW: u8 = 4;
+/// Without an entry: a TCP socket that this process has made. The program has set no option of IP,
+/// no buffer, and none for which bytes must come by the kernel. The kernel need not be asked for
+/// those before it connects.
+const NEW_TCP: u8 = 4;
+/// Likewise, a Unix socket of bytes.
+const NEW_UNIX: u8 = 5;
+
+/// The families of sockets whose bytes may go by rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Tcp,
+    Unix,
+}
 
 impl Entry {
     const fn kind(&self) -> u8 {
@@ -54,27 +64,35 @@ pub(crate) fn is_stream(fd: i32) -> bool {
 /// Whether a descriptor is more than the kernel's.
 #[inline]
 pub(crate) fn is_known(fd: i32) -> bool {
-    !matches!(kind(fd), 0 | NEW)
+    !matches!(kind(fd), 0 | NEW_TCP | NEW_UNIX)
 }
 
-/// Whether a descriptor is a TCP socket that is as it was made.
-pub(crate) fn is_new(fd: i32) -> bool {
-    kind(fd) == NEW
+/// The family of a descriptor that is a socket as it was made.
+pub(crate) fn new_family(fd: i32) -> Option<Family> {
+    match kind(fd) {
+        NEW_TCP => Some(Family::Tcp),
+        NEW_UNIX => Some(Family::Unix),
+        _ => None,
+    }
 }
 
-/// The program has made a TCP socket.
-pub(crate) fn set_new(fd: i32) {
+/// The program has made a socket of streams.
+pub(crate) fn set_new(fd: i32, family: Family) {
     let place = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
     if let Some(kind) = place {
         HIGHEST.fetch_max(fd, Ordering::Relaxed);
-        kind.store(NEW, Ordering::Relaxed);
+        let new = match family {
+            Family::Tcp => NEW_TCP,
+            Family::Unix => NEW_UNIX,
+        };
+        kind.store(new, Ordering::Relaxed);
     }
 }
 
 /// A descriptor is about to be another file, or is a socket that is not as it was made any more.
 #[inline]
 pub(crate) fn end_new(fd: i32) {
-    if is_new(fd) {
+    if new_family(fd).is_some() {
         KINDS[fd as usize].store(0, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,7 @@ mod reading;
 mod wishes;
 
 use super::ends;
-use super::meeting::{Addresses, Found};
+use super::meeting::{Ends, Found};
 use super::pair::Pair;
 use crate::mem::family::{self, Held};
 use crate::mem::seat::Seat;
@@ -51,7 +51,7 @@ struct Shared {
     slot: SlotMemory,
 }
 
-/// A connection. Its TCP socket is the caller's.
+/// A connection. Its socket is the caller's.
 #[derive(Debug)]
 pub struct Connection {
     seat: Seat,
@@ -93,8 +93,8 @@ impl Connection {
     }
 
     /// The maker's: offers the connection. False where there is no room.
-    pub fn offer(&self, pair: &Arc<Pair>, of: &Addresses) -> bool {
-        let Some((number, slot)) = pair.offer(of.maker.port(), of.words()) else { return false };
+    pub fn offer(&self, pair: &Arc<Pair>, of: &Ends) -> bool {
+        let Some((number, slot)) = pair.offer(of.number(), of.words()) else { return false };
         self.seat.set_reason(Reason::Opening);
         self.seat.set_place((pair.number(), number));
         self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
@@ -241,11 +241,27 @@ impl Connection {
         from: &[IoSlice<'_>],
         flags: SendFlags,
     ) -> Result<usize, Errno> {
+        self.write_with(socket, from, || {
+            let mut none = SendAncillaryBuffer::default();
+            sendmsg(socket, from, &mut none, flags | SendFlags::DONTWAIT)
+        })
+    }
+
+    /// As [`Self::write`], where `send` writes to the kernel. It never blocks.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_with(
+        &self,
+        socket: BorrowedFd<'_>,
+        from: &[IoSlice<'_>],
+        send: impl FnOnce() -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
         self.check(Errno::PIPE)?;
         let held = family::lock(self.seat.write_lock()).ok_or(Errno::AGAIN)?;
         let mut end = self.seat.outgoing();
         let Some(shared) = self.for_writing() else {
-            return self.write_kernel(&mut end, (None, socket), from, flags);
+            return self.write_kernel(&mut end, None, send);
         };
         self.pay(shared, socket)?;
         let wants = shared.slot.wants().get();
@@ -258,9 +274,7 @@ impl Connection {
         match way {
             Err(Malformed) => Err(self.break_off(socket)),
             Ok(To::Wait) if !is_ended => Err(Errno::AGAIN),
-            Ok(To::Kernel | To::Wait) => {
-                self.write_kernel(&mut end, (Some(shared), socket), from, flags)
-            }
+            Ok(To::Kernel | To::Wait) => self.write_kernel(&mut end, Some(shared), send),
             Ok(To::Ring(Span { len: 0, .. })) => self.look_for_death(shared, socket),
             Ok(To::Ring(span)) => self.write_ring((held, shared), (end, socket), span, from),
         }
@@ -284,12 +298,10 @@ impl Connection {
     fn write_kernel(
         &self,
         end: &mut Outgoing,
-        (shared, socket): (Option<&Shared>, BorrowedFd<'_>),
-        from: &[IoSlice<'_>],
-        flags: SendFlags,
+        shared: Option<&Shared>,
+        send: impl FnOnce() -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
-        let mut none = SendAncillaryBuffer::default();
-        let sent = sendmsg(socket, from, &mut none, flags | SendFlags::DONTWAIT)?;
+        let sent = send()?;
         end.wrote(sent as u64);
         self.seat.set_tail(end.written.tail);
         if let Some(shared) = shared {
@@ -351,6 +363,30 @@ impl Connection {
             self.seat.end();
         }
         Err(Errno::AGAIN)
+    }
+
+    /// Bytes of the ring that were written, and that the peer has not read.
+    pub fn unread_by_peer(&self) -> u64 {
+        let Some(shared) = self.shared() else { return 0 };
+        let end = self.seat.outgoing();
+        match end.written.segment % 2 {
+            1 if !end.is_left => {
+                end.written.tail.saturating_sub(self.taken_by_peer(shared, &end).head)
+            }
+            _ => self.seat.owed().len,
+        }
+    }
+
+    /// Whether the peer has closed its end, or died, before it has read all bytes of the ring.
+    pub fn is_reset_by_peer(&self, socket: BorrowedFd<'_>) -> bool {
+        let Some(shared) = self.shared() else { return false };
+        let is_left = shared.slot.wants().get() == Wants::Gone || !shared.slot.is_ended();
+        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
+        is_left
+            && !self.seat.has_shut_reading()
+            && self.unread_by_peer() > 0
+            && poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && looked[0].revents().contains(PollFlags::HUP)
     }
 
     /// Whether the way of the next bytes has room for more than a few.

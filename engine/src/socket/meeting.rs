@@ -9,6 +9,9 @@
 //!   offer: the addresses, in a slot    ---------->  the slot with these addresses is taken
 //! ```
 //!
+//! A Unix socket that connects has no port, and sends no SYN. It shows the code in its name, which
+//! nobody else has, and which the accepting end sees.
+//!
 //! The connection works from the beginning: its bytes go by the kernel until both ends know that
 //! the slot is taken.
 use super::pair::{Bell, FIRST_BELLS, Pair, receive_with, send_with, user_of};
@@ -44,7 +47,19 @@ pub struct Addresses {
     pub taker: SocketAddr,
 }
 
-impl Addresses {
+/// The ends of a connection, as both sides know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// The addresses of TCP.
+    Tcp(Addresses),
+    /// The number in the name of the Unix socket that connects.
+    Unix(u64),
+}
+
+/// In the last word of a Unix connection's: no ports are this number.
+const IS_UNIX: u64 = 1 << 63;
+
+impl Ends {
     pub(super) fn words(&self) -> [u64; OFFER_WORDS] {
         let halves = |of: SocketAddr| {
             let bits = match of.ip() {
@@ -53,8 +68,21 @@ impl Addresses {
             };
             [(bits >> 64) as u64, bits as u64]
         };
-        let ([a, b], [c, d]) = (halves(self.maker), halves(self.taker));
-        [a, b, c, d, u64::from(self.maker.port()) << 16 | u64::from(self.taker.port())]
+        match self {
+            Self::Tcp(Addresses { maker, taker }) => {
+                let ([a, b], [c, d]) = (halves(*maker), halves(*taker));
+                [a, b, c, d, u64::from(maker.port()) << 16 | u64::from(taker.port())]
+            }
+            Self::Unix(number) => [*number, 0, 0, 0, IS_UNIX],
+        }
+    }
+
+    /// A number that connections which open at the same time do not share.
+    pub(super) fn number(&self) -> u16 {
+        match self {
+            Self::Tcp(addresses) => addresses.maker.port(),
+            Self::Unix(number) => *number as u16,
+        }
     }
 }
 
@@ -193,7 +221,7 @@ impl Pair {
     }
 
     /// Where a connection is offered.
-    pub fn find(&self, of: &Addresses) -> Option<Found> {
-        self.offered(of.maker.port(), of.words())
+    pub fn find(&self, of: &Ends) -> Option<Found> {
+        self.offered(of.number(), of.words())
     }
 }

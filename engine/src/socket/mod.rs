@@ -1,5 +1,6 @@
-//! Byte streams between two processes of one host that have a TCP connection. Each direction goes
-//! by a ring in shared memory where its reader is known to look there, and by TCP otherwise.
+//! Byte streams between two processes of one host that have a connection of TCP or of Unix sockets.
+//! Each direction goes by a ring in shared memory where its reader is known to look there, and by
+//! the kernel otherwise.
 //!
 //! | file | subject |
 //! |---|---|
@@ -25,9 +26,9 @@ mod seen;
 
 pub use self::connection::{Connection, Counts, Ready};
 pub use self::ends::keep_reason;
-pub use self::meeting::{Addresses, Door, Found};
+pub use self::meeting::{Addresses, Door, Ends, Found};
 pub use self::owner::{owner_of, owner_of_listener, user_named};
-pub use self::pair::{Bell, Pair};
+pub use self::pair::{Bell, Pair, Process, process_of};
 pub use self::seen::{SeenEnd, SeenProcess, SeenWay};
 pub use crate::mem::socket::Side;
 pub use ayre_proto::socket::{RING, Reason, policy};

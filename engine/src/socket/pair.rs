@@ -61,8 +61,8 @@ pub struct Pair {
     memory: PairMemory,
     /// The connection of the two processes for descriptors.
     control: Hidden,
-    /// The user whose process the peer is.
-    user: Option<u32>,
+    /// The process that the peer is, or was forked from.
+    peer: Option<Process>,
     /// The bells of the other side, as far as they were passed on.
     theirs: Vec<OnceLock<Hidden>>,
     /// Bells that the peer has, and that nobody of this process uses.
@@ -93,7 +93,7 @@ impl Pair {
     pub(super) fn new(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Arc<Self>, Errno> {
         let this = Arc::new(Self {
             memory,
-            user: user_of(control.as_fd()),
+            peer: process_of(control.as_fd()),
             control: Hidden::new(control)?,
             theirs: (0..BELLS).map(|_| OnceLock::new()).collect(),
             first: Shared::new(Vec::new()),
@@ -160,7 +160,12 @@ impl Pair {
 
     /// The user whose process the peer is.
     pub fn user(&self) -> Option<u32> {
-        self.user
+        self.peer.map(|peer| peer.user)
+    }
+
+    /// The process that has made the peer's end of the pair.
+    pub fn peer(&self) -> Option<Process> {
+        self.peer
     }
 
     /// Whether the peer has closed its end: all its processes have ended.
@@ -280,10 +285,24 @@ impl Pair {
     }
 }
 
+/// A process at the other end of a Unix socket, as it was when it connected or began to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number; 0 where this process's namespace does not have it.
+    pub number: i32,
+    /// Its user.
+    pub user: u32,
+}
+
+/// The process at the other end of a Unix socket.
+pub fn process_of(socket: BorrowedFd<'_>) -> Option<Process> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    Some(Process { number: peer.pid.as_raw_pid(), user: peer.uid.as_raw() })
+}
+
 /// The user whose process has the other end of a control connection.
 pub(super) fn user_of(control: BorrowedFd<'_>) -> Option<u32> {
-    let peer = rustix::net::sockopt::socket_peercred(control);
-    peer.ok().map(|peer| peer.uid.as_raw())
+    process_of(control).map(|peer| peer.user)
 }
 
 /// Sends a message with descriptors; never blocks.

@@ -1,6 +1,6 @@
 //! Pairs and connections whose two ends are in this process, over TCP on loopback.
 #![allow(dead_code, reason = "each test program uses its part of it")]
-use ayre::socket::{Addresses, Bell, Connection, Door, Pair};
+use ayre::socket::{Addresses, Bell, Connection, Door, Ends, Pair};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
@@ -31,7 +31,7 @@ pub(crate) fn pair() -> [Arc<Pair>; 2] {
 }
 
 /// Two sockets that are connected, with their addresses.
-pub(crate) fn sockets() -> ([TcpStream; 2], Addresses) {
+pub(crate) fn sockets() -> ([TcpStream; 2], Ends) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taker = listener.local_addr().unwrap();
     let near = TcpStream::connect(taker).unwrap();
@@ -40,7 +40,7 @@ pub(crate) fn sockets() -> ([TcpStream; 2], Addresses) {
         socket.set_nonblocking(true).unwrap();
         socket.set_nodelay(true).unwrap();
     }
-    ([near, far], Addresses { maker, taker })
+    ([near, far], Ends::Tcp(Addresses { maker, taker }))
 }
 
 /// One end of a connection.

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   may|never|must  [connect|accept]  ADDRESS[/BITS][:PORT[-PORT]]  [program=NAME]  [user=USER]
+//!   may|never|must  [connect|accept]  PATH or @NAME                 [program=NAME]  [user=USER]
 //! ```
 //!
 //! The first line that matches a connection decides; without one it may. The address is that of
-//! the end that listens, so that a line means one thing at both ends: `*` for all, an IPv4 address,
-//! or an IPv6 address in brackets. A program is named by its file or by the whole path, and is the
-//! one that asks. A user is the peer's.
+//! the end that listens, so that a line means one thing at both ends. It is `*` for all of TCP, an
+//! IPv4 address, or an IPv6 address in brackets. A Unix socket is named by its path, or by its
+//! abstract name behind `@`; with `*` at their end for all that begin so. A program is named by its
+//! file or by the whole path, and is the one that asks. A user is the peer's.
 //!
 //! In a policy with a malformed line, no connection may go by a ring. One that must is refused, and
 //! a malformed line that may have said `must` says so for all connections.
@@ -38,13 +40,31 @@ pub enum Act {
     Accept,
 }
 
+/// Where the end of a connection listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// The address and port of TCP.
+    Tcp(SocketAddr),
+    /// The path of a Unix socket, or `@` and its abstract name.
+    Unix(&'a str),
+}
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(at) => at.fmt(f),
+            Self::Unix(name) => name.fmt(f),
+        }
+    }
+}
+
 /// A connection, as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The part of the process that asks.
     pub act: Act,
-    /// The address of the end that listens.
-    pub at: SocketAddr,
+    /// The place of the end that listens.
+    pub at: Place<'a>,
     /// The paths of the program that asks: as it was started, and without links.
     pub programs: &'a [String],
     /// The peer's user. None where no peer has shown itself: then a line that names a user counts
@@ -95,10 +115,18 @@ struct Line {
     number: u32,
     verdict: Verdict,
     act: Option<Act>,
-    network: Option<Network>,
-    ports: RangeInclusive<u16>,
+    places: Places,
     program: Option<String>,
     user: Option<u32>,
+}
+
+/// The places that a line names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Places {
+    /// Without a network: all.
+    Tcp(Option<Network>, RangeInclusive<u16>),
+    /// One name, or all that begin with it.
+    Unix { name: String, is_whole: bool },
 }
 
 /// Addresses of one family that begin with the same bits.
@@ -141,10 +169,8 @@ impl Policy {
             let mut last = 0;
             for line in &self.lines {
                 debug_assert!(line.number > last || self.is_broken, "lines stand in their order");
-                debug_assert!(!line.ports.is_empty(), "a line is about some port");
                 debug_assert!(line.program != Some(String::new()), "a program has a name");
-                let bits = line.network.as_ref().map_or(0, |network| network.bits);
-                debug_assert!(bits <= u128::BITS, "a network has no more bits than addresses");
+                line.places.check();
                 last = line.number;
             }
         }
@@ -193,9 +219,10 @@ impl Policy {
 type Malformed<'a> = (&'static str, &'a str);
 
 impl Line {
+    /// A line about all of TCP.
     fn of_all(number: u32, verdict: Verdict) -> Self {
-        let ports = 0..=u16::MAX;
-        Self { number, verdict, act: None, network: None, ports, program: None, user: None }
+        let places = Places::Tcp(None, 0..=u16::MAX);
+        Self { number, verdict, act: None, places, program: None, user: None }
     }
 
     fn read<'a>(
@@ -219,7 +246,7 @@ impl Line {
         if line.act.is_some() {
             words.next();
         }
-        (line.network, line.ports) = range(words.next().unwrap_or_default())?;
+        line.places = Places::read(words.next().unwrap_or_default())?;
         for word in words {
             match word.split_once('=') {
                 Some(("program", name)) if line.program.is_none() && !name.is_empty() => {
@@ -247,15 +274,47 @@ impl Line {
     /// Whether all but the user matches.
     fn is_about(&self, question: &Question<'_>) -> bool {
         let is_act = self.act.is_none_or(|act| act == question.act);
-        let is_there = self.network.as_ref().is_none_or(|all| all.contains(question.at.ip()));
         let is_program = |name: &String| {
             question.programs.iter().any(|path| match name.contains('/') {
                 true => name == path,
                 false => path.rsplit('/').next() == Some(name),
             })
         };
-        let is_port = self.ports.contains(&question.at.port());
-        is_act && is_there && is_port && self.program.as_ref().is_none_or(is_program)
+        let is_there = self.places.contains(question.at);
+        is_act && is_there && self.program.as_ref().is_none_or(is_program)
+    }
+}
+
+impl Places {
+    fn read(word: &str) -> Result<Self, Malformed<'_>> {
+        if !word.starts_with(['/', '@']) {
+            return range(word).map(|(network, ports)| Self::Tcp(network, ports));
+        }
+        let (name, is_whole) = word.strip_suffix('*').map_or((word, true), |name| (name, false));
+        Ok(Self::Unix { name: name.to_owned(), is_whole })
+    }
+
+    fn check(&self) {
+        match self {
+            Self::Tcp(network, ports) => {
+                debug_assert!(!ports.is_empty(), "a line is about some port");
+                let bits = network.as_ref().map_or(0, |network| network.bits);
+                debug_assert!(bits <= u128::BITS, "a network has no more bits than addresses");
+            }
+            Self::Unix { name, .. } => debug_assert!(!name.is_empty(), "a name begins somehow"),
+        }
+    }
+
+    fn contains(&self, place: Place<'_>) -> bool {
+        match (self, place) {
+            (Self::Tcp(network, ports), Place::Tcp(at)) => {
+                let is_there = network.as_ref().is_none_or(|all| all.contains(at.ip()));
+                is_there && ports.contains(&at.port())
+            }
+            (Self::Unix { name, is_whole: true }, Place::Unix(at)) => name == at,
+            (Self::Unix { name, is_whole: false }, Place::Unix(at)) => at.starts_with(&**name),
+            _ => false,
+        }
     }
 }
 
@@ -270,7 +329,8 @@ fn range(word: &str) -> Result<(Option<Network>, RangeInclusive<u16>), Malformed
     let network = match network {
         "*" => None,
         named => Some(Network::read(named).ok_or((
-            "an address: `*`, IPv4, or IPv6 in brackets, and `/BITS` where it is a network",
+            "an address: `*`, IPv4, or IPv6 in brackets, and `/BITS` where it is a network; or the \
+             path or `@name` of a Unix socket",
             word,
         ))?),
     };

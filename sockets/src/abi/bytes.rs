@@ -1,13 +1,15 @@
 //! Reading and writing.
+use super::addresses::Room;
+use super::messages;
 use crate::stream::Stream;
-use crate::sys::memory::{self, PIECES, returned};
+use crate::sys::memory::{self, PIECES, keeping_errno, returned};
 use crate::sys::real;
 use crate::table::{self, Used};
 use ayre::socket::Reason;
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
 };
-use rustix::io::IoSliceMut;
+use rustix::io::{Errno, IoSliceMut};
 use rustix::net::{RecvFlags, SendFlags};
 
 /// The stream of a descriptor, unless the flags ask for what only the kernel does.
@@ -19,23 +21,35 @@ fn seen(fd: c_int, flags: c_int) -> Option<Used> {
     Some(stream)
 }
 
-/// Reads, until all is there where the program says so.
+/// The flags of a read that returns what is there.
+pub(super) fn known_flags(flags: c_int) -> RecvFlags {
+    RecvFlags::from_bits_retain(flags as c_uint & !(libc::MSG_WAITALL as c_uint))
+}
+
 fn receive((stream, fd): (&Stream, c_int), into: &mut [IoSliceMut<'_>], flags: c_int) -> ssize_t {
+    let known = known_flags(flags);
+    receive_by(into, flags, |into| stream.read(fd, into, known))
+}
+
+/// Reads, until all is there where the program says so.
+pub(super) fn receive_by(
+    into: &mut [IoSliceMut<'_>],
+    flags: c_int,
+    mut read: impl FnMut(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>,
+) -> ssize_t {
     let waits_for_all = flags & libc::MSG_WAITALL != 0;
-    let known = RecvFlags::from_bits_retain(flags as c_uint & !(libc::MSG_WAITALL as c_uint));
-    match stream.read(fd, into, known) {
-        Ok(done @ 1..) if waits_for_all && !known.contains(RecvFlags::PEEK) => {
-            receive_rest((stream, fd), into, known, done) as ssize_t
+    match read(into) {
+        Ok(done @ 1..) if waits_for_all && flags & libc::MSG_PEEK == 0 => {
+            receive_rest(into, done, read) as ssize_t
         }
         first => returned(first),
     }
 }
 
 fn receive_rest(
-    (stream, fd): (&Stream, c_int),
     into: &mut [IoSliceMut<'_>],
-    flags: RecvFlags,
     mut done: usize,
+    mut read: impl FnMut(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>,
 ) -> usize {
     let total: usize = into.iter().map(|piece| piece.len()).sum();
     while done < total {
@@ -46,7 +60,7 @@ fn receive_rest(
             left -= skipped;
             rest.push(IoSliceMut::new(&mut piece[skipped..]));
         }
-        match stream.read(fd, &mut rest, flags) {
+        match read(&mut rest) {
             Ok(len) if len > 0 => done += len,
             _ => break,
         }
@@ -181,12 +195,18 @@ pub(crate) unsafe extern "C" fn recvfrom(
         // SAFETY: the C library's contract.
         return unsafe { real::recvfrom(fd, into, len, flags, from, from_len) };
     };
-    if !from_len.is_null() && !from.is_null() {
-        // Streams have no address for each message. SAFETY: the C library's contract.
-        unsafe { *from_len = 0 };
-    }
+    // SAFETY: the C library's contract, here and below.
+    let room = unsafe { Room::new(from, from_len) };
     // SAFETY: as above.
-    unsafe { receive_piece((&stream, fd), into, len, flags) }
+    let received = unsafe { receive_piece((&stream, fd), into, len, flags) };
+    match room.filter(|_| received >= 0) {
+        // SAFETY: as above.
+        Some(room) if stream.is_unix() => keeping_errno(|| unsafe { room.tell_peer(fd) }),
+        // TCP has no address for each message. SAFETY: as above.
+        Some(_) => unsafe { *from_len = 0 },
+        None => {}
+    }
+    received
 }
 
 /// readv, as the C library has it.
@@ -217,6 +237,10 @@ pub(crate) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
     };
     // SAFETY: as above.
     let message = unsafe { &mut *message };
+    if stream.is_unix() {
+        // SAFETY: as above.
+        return unsafe { messages::receive((&stream, fd), message, flags) };
+    }
     let (pieces, count) = (message.msg_iov, message.msg_iovlen);
     // SAFETY: as above.
     let received = unsafe { receive_pieces((&stream, fd), pieces, count, flags) };
@@ -318,12 +342,15 @@ pub(crate) unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    // The kernel ignores an address for a connected stream, too.
-    match table::is_stream(fd) && flags & libc::MSG_FASTOPEN == 0 {
-        // SAFETY: the C library's contract.
-        true => unsafe { send(fd, from, len, flags) },
+    // The kernel ignores an address for a connected stream of TCP, too.
+    let has_address = !to.is_null() && to_len > 0;
+    match table::stream(fd) {
+        Some(stream) if flags & libc::MSG_FASTOPEN == 0 && !(has_address && stream.is_unix()) => {
+            // SAFETY: the C library's contract.
+            unsafe { send(fd, from, len, flags) }
+        }
         // SAFETY: as above.
-        false => unsafe { real::sendto(fd, from, len, flags, to, to_len) },
+        _ => unsafe { real::sendto(fd, from, len, flags, to, to_len) },
     }
 }
 
@@ -368,6 +395,10 @@ pub(crate) unsafe extern "C" fn sendmsg(
     }
     // SAFETY: as above.
     let message = unsafe { &*message };
+    if stream.is_unix() {
+        // SAFETY: as above.
+        return unsafe { messages::send((&stream, fd), message, flags) };
+    }
     // SAFETY: as above.
     let from = unsafe { memory::pieces_from(message.msg_iov, message.msg_iovlen) };
     let flags = SendFlags::from_bits_retain(flags as c_uint);

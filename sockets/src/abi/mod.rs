@@ -3,8 +3,10 @@
 //!
 //! Their contracts are those of the C library: pointers that C passes are valid as its standard
 //! says.
+mod addresses;
 mod bytes;
 mod copies;
+mod messages;
 mod names;
 mod numbered;
 mod options;

@@ -1,5 +1,5 @@
 //! System calls by their numbers: those that this library has functions for are these functions.
-use super::{bytes, copies, names as fds, options, set_up, waits};
+use super::{addresses, bytes, copies, names as fds, options, set_up, waits};
 use crate::names;
 use crate::sys::real;
 use libc::c_long;
@@ -38,6 +38,8 @@ pub(crate) unsafe extern "C" fn syscall(
         SYS_epoll_pwait waits::epoll_pwait: a b c d e;
         SYS_epoll_pwait2 waits::epoll_pwait2: a b c d e;
         SYS_fcntl fds::fcntl: a b c;
+        SYS_getpeername addresses::getpeername: a b c;
+        SYS_getsockname addresses::getsockname: a b c;
         SYS_ioctl options::ioctl: a b c;
         SYS_listen set_up::listen: a b;
         SYS_ppoll waits::ppoll: a b c d;

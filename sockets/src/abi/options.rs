@@ -13,10 +13,19 @@ const PLAIN: &[(c_int, c_int)] = &[
     (libc::SOL_SOCKET, libc::SO_ZEROCOPY),
     (libc::SOL_SOCKET, libc::SO_TIMESTAMPING),
     (libc::SOL_SOCKET, libc::SO_OOBINLINE),
+    (libc::SOL_SOCKET, libc::SO_PASSCRED),
+    (libc::SOL_SOCKET, libc::SO_PASSSEC),
+    (libc::SOL_SOCKET, SO_PASSPIDFD),
+    (libc::SOL_SOCKET, SO_INQ),
     (libc::IPPROTO_TCP, libc::TCP_ULP),
     (libc::IPPROTO_TCP, libc::TCP_REPAIR),
     (libc::IPPROTO_TCP, libc::TCP_INQ),
 ];
+
+/// Options of a Unix socket: each message brings the process that has sent it, or the number of
+/// bytes behind it. libc has no names for them.
+const SO_PASSPIDFD: c_int = 76;
+const SO_INQ: c_int = 84;
 
 /// Options of a socket's buffers.
 const BUFFERS: &[c_int] = &[
@@ -42,14 +51,13 @@ pub(crate) unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    if PLAIN.contains(&(level, name))
-        && let Some(stream) = table::stream(fd)
-    {
+    let is_plain = PLAIN.contains(&(level, name));
+    if is_plain && let Some(stream) = table::stream(fd) {
         stream.be_plain(Reason::Option);
     }
     let is_time = level == libc::SOL_SOCKET && TIMES.contains(&name);
     let is_buffer = level == libc::SOL_SOCKET && BUFFERS.contains(&name);
-    if is_buffer || matches!(level, libc::IPPROTO_IP | libc::IPPROTO_IPV6) {
+    if is_plain || is_buffer || matches!(level, libc::IPPROTO_IP | libc::IPPROTO_IPV6) {
         table::end_new(fd);
     }
     // SAFETY: the C library's contract.
@@ -60,8 +68,10 @@ pub(crate) unsafe extern "C" fn setsockopt(
     if is_time && let Some(stream) = table::stream(fd) {
         stream.forget_patience();
     }
-    if is_buffer && let Some(listener) = table::listener(fd) {
-        listener.has_set_buffers();
+    if (is_plain || is_buffer)
+        && let Some(listener) = table::listener(fd)
+    {
+        listener.has_set_options();
     }
     done
 }
@@ -84,6 +94,11 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
             let (in_ring, may_be_kernel) = stream.connection().unread();
             // SAFETY: as above: the kernel has written there.
             unsafe { *answer = in_ring as c_int + if may_be_kernel { *answer } else { 0 } };
+        }
+        // A Unix socket's are with the kernel until the peer reads them; TCP's are with the peer.
+        libc::TIOCOUTQ if stream.is_unix() => {
+            // SAFETY: as above.
+            unsafe { *answer += stream.connection().unread_by_peer() as c_int };
         }
         // Bytes in the ring precede those with the kernel.
         SIOCATMARK if stream.connection().is_readable() => {

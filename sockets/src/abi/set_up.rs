@@ -1,33 +1,44 @@
 //! Connecting, listening, accepting, and the end of halves.
-use crate::listener;
-use crate::sys::memory::{borrowed, errno, keeping_errno, set_errno};
+use super::addresses::{Name, Room};
+use crate::listener::{self, Place};
+use crate::sys::memory::{self, borrowed, errno, keeping_errno, set_errno};
 use crate::sys::real;
-use crate::table;
+use crate::table::{self, Family};
 use libc::{c_int, sockaddr, socklen_t};
 use rustix::io::Errno;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The address that C points to, if it is one of TCP.
+/// The place that C points to, if it is one of TCP or of Unix sockets.
 ///
 /// # Safety
 /// `at` must point to `len` bytes.
-unsafe fn address(at: *const sockaddr, len: socklen_t) -> Option<SocketAddr> {
-    if at.is_null() || (len as usize) < size_of::<libc::sockaddr_in>() {
+unsafe fn place(at: *const sockaddr, len: socklen_t) -> Option<Place> {
+    let len = len as usize;
+    if !memory::may_be(at) || len < size_of::<libc::sa_family_t>() {
         return None;
     }
-    // SAFETY: the caller's; long enough for either family, as checked.
-    match c_int::from(unsafe { (*at).sa_family }) {
-        libc::AF_INET => {
+    // SAFETY: the caller's; long enough for each family, as checked.
+    match c_int::from(unsafe { (&raw const (*at).sa_family).read_unaligned() }) {
+        libc::AF_UNIX => {
+            let head = size_of::<libc::sa_family_t>();
+            // SAFETY: as above.
+            let name = unsafe {
+                let start = at.cast::<u8>().add(head);
+                std::slice::from_raw_parts(start, len.min(size_of::<libc::sockaddr_un>()) - head)
+            };
+            Place::unix(name)
+        }
+        libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
             // SAFETY: as above.
             let at = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(u32::from_be(at.sin_addr.s_addr));
-            Some(SocketAddr::from((ip, u16::from_be(at.sin_port))))
+            Some(Place::Tcp((ip, u16::from_be(at.sin_port)).into()))
         }
-        libc::AF_INET6 if len as usize >= size_of::<libc::sockaddr_in6>() => {
+        libc::AF_INET6 if len >= size_of::<libc::sockaddr_in6>() => {
             // SAFETY: as above.
             let at = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
             let ip = Ipv6Addr::from(at.sin6_addr.s6_addr).to_canonical();
-            Some(SocketAddr::from((ip, u16::from_be(at.sin6_port))))
+            Some(Place::Tcp((ip, u16::from_be(at.sin6_port)).into()))
         }
         _ => None,
     }
@@ -43,9 +54,13 @@ pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let made = unsafe { real::socket(domain, kind, protocol) };
     forget(made);
     let is_stream = kind & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) == libc::SOCK_STREAM;
-    let is_internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
-    if is_internet && is_stream && matches!(protocol, 0 | libc::IPPROTO_TCP) {
-        table::set_new(made);
+    let family = match (domain, protocol) {
+        (libc::AF_INET | libc::AF_INET6, 0 | libc::IPPROTO_TCP) => Some(Family::Tcp),
+        (libc::AF_UNIX, _) => Some(Family::Unix),
+        _ => None,
+    };
+    if let Some(family) = family.filter(|_| is_stream) {
+        table::set_new(made, family);
     }
     made
 }
@@ -64,8 +79,9 @@ fn forget(fd: c_int) {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the C library's contract, here and below.
-    let to = unsafe { address(at, len) };
-    let before = to.filter(|_| fd >= 0).map(|to| listener::before_connect(fd, borrowed(fd), to));
+    let to = unsafe { place(at, len) };
+    let to = to.as_ref().filter(|_| fd >= 0);
+    let before = to.map(|to| listener::before_connect(fd, borrowed(fd), to));
     let connecting = match before.unwrap_or(Ok(None)) {
         Ok(connecting) => connecting,
         Err(refused) => {
@@ -82,7 +98,8 @@ pub(crate) unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, len: soc
         listener::refused(to);
     }
     if let Some(connecting) = connecting {
-        let was_sent = done == 0 || matches!(errno(), Errno::INPROGRESS | Errno::INTR);
+        let goes_on = || matches!(errno(), Errno::INPROGRESS | Errno::INTR);
+        let was_sent = done == 0 || (connecting.goes_on_by_itself() && goes_on());
         let after = keeping_errno(|| connecting.after(fd, borrowed(fd), was_sent));
         if let Err(refused) = after {
             set_errno(refused);
@@ -118,11 +135,26 @@ pub(crate) unsafe extern "C" fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: the C library's contract.
-    let accepted = unsafe { real::accept4(fd, at, len, flags) };
+    // SAFETY: the C library's contract, here and below.
+    let room = unsafe { Room::new(at, len) };
+    let listener = table::listener(fd);
+    let mut name = Name::default();
+    // The name of a Unix socket may show a code, and the program is not to see that.
+    let is_own =
+        (at.is_null() || room.is_some()) && listener.as_ref().is_some_and(|it| it.is_unix());
+    let accepted = match is_own {
+        // SAFETY: as above.
+        true => unsafe { real::accept4(fd, name.at(), name.len(), flags) },
+        // SAFETY: as above.
+        false => unsafe { real::accept4(fd, at, len, flags) },
+    };
     forget(accepted);
     if accepted >= 0 {
-        listener::accepted(accepted, borrowed(accepted), table::listener(fd).as_ref());
+        if let Some(room) = room.filter(|_| is_own) {
+            // SAFETY: as above.
+            unsafe { room.tell(&name) };
+        }
+        listener::accepted(accepted, listener.as_ref(), name.of_abstract());
     }
     accepted
 }
@@ -149,7 +181,7 @@ pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             stream.connection().end_writing(borrowed(fd));
         }
         if how != libc::SHUT_WR {
-            stream.connection().shut_reading();
+            stream.shut_reading();
         }
     }
     // SAFETY: the C library's contract.

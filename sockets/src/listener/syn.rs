@@ -82,7 +82,7 @@ impl Headers {
     }
 
     /// Has packets be as before the code was shown.
-    pub(super) fn restore(self, socket: BorrowedFd<'_>) {
+    pub(super) fn restore(&self, socket: BorrowedFd<'_>) {
         let _ = self.set(socket);
     }
 }

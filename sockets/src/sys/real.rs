@@ -126,6 +126,8 @@ real! {
     fork() -> libc::pid_t;
     fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
     fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE;
+    getpeername(fd: c_int, at: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int;
+    getsockname(fd: c_int, at: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int;
     getsockopt(
         fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut libc::socklen_t,
     ) -> c_int;

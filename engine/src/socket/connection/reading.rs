@@ -57,12 +57,29 @@ impl Connection {
         into: &mut [IoSliceMut<'_>],
         flags: RecvFlags,
     ) -> Result<usize, Errno> {
+        self.read_with(socket, into, flags, |into| {
+            let mut none = RecvAncillaryBuffer::default();
+            recvmsg(socket, into, &mut none, flags | RecvFlags::DONTWAIT).map(|got| got.bytes)
+        })
+    }
+
+    /// As [`Self::read`], where `receive` reads what the kernel has. It never blocks.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_with(
+        &self,
+        socket: BorrowedFd<'_>,
+        into: &mut [IoSliceMut<'_>],
+        flags: RecvFlags,
+        receive: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
         self.check(Errno::CONNRESET)?;
         let held = family::lock(self.seat.read_lock()).ok_or(Errno::AGAIN)?;
         let mut end = Incoming { taken: self.seat.taken() };
         let shared = match self.for_reading() {
             Some(shared) if !self.seat.has_left_reading() => shared,
-            _ => return self.read_kernel(&mut end, (None, socket), (into, u64::MAX), flags),
+            _ => return self.read_kernel(&mut end, None, (into, u64::MAX), (flags, receive)),
         };
         let mut ended: Option<Result<usize, Errno>> = None;
         loop {
@@ -72,7 +89,8 @@ impl Connection {
             match way {
                 Err(Malformed) => return Err(self.break_off(socket)),
                 Ok(From::Kernel(most)) => {
-                    return self.read_kernel(&mut end, (Some(shared), socket), (into, most), flags);
+                    let how = (flags, receive);
+                    return self.read_kernel(&mut end, Some(shared), (into, most), how);
                 }
                 Ok(From::Ring(span)) if span.len > 0 => {
                     if let Some(Err(errno)) = ended {
@@ -139,15 +157,12 @@ impl Connection {
     fn read_kernel(
         &self,
         end: &mut Incoming,
-        (shared, socket): (Option<&Shared>, BorrowedFd<'_>),
+        shared: Option<&Shared>,
         (into, most): (&mut [IoSliceMut<'_>], u64),
-        flags: RecvFlags,
+        (flags, receive): (RecvFlags, impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>),
     ) -> Result<usize, Errno> {
         let asked: usize = into.iter().map(|piece| piece.len()).sum();
-        let result = with_limit(into, most, |into| {
-            let mut none = RecvAncillaryBuffer::default();
-            recvmsg(socket, into, &mut none, flags | RecvFlags::DONTWAIT).map(|got| got.bytes)
-        });
+        let result = with_limit(into, most, receive);
         match result {
             Ok(0) if asked > 0 => return self.on_end(Ok(0)),
             Ok(len) if !flags.contains(RecvFlags::PEEK) => {

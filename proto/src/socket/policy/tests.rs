@@ -15,7 +15,7 @@ fn read(text: &str) -> Policy {
 }
 
 fn question(act: Act, at: &str) -> Question<'_> {
-    let at = at.parse().expect("an address");
+    let at = at.parse().map_or(Place::Unix(at), Place::Tcp);
     Question { act, at, programs: &[], user: Some(1000) }
 }
 
@@ -53,6 +53,21 @@ fn programs_are_named_by_file_or_by_path() {
     assert_eq!(of("never * program=/usr/bin/redis-server"), 1);
     assert_eq!(of("never * program=/opt/redis-server"), 0);
     assert_eq!(of("never * program=redis"), 0);
+}
+
+// spec: SOCK-30
+#[test]
+fn unix_sockets_are_named_by_path_or_by_abstract_name() {
+    let policy = read(
+        "never *\nmust /run/redis.sock\nmay accept /run/app/*\nnever @x*\nmust [::]/0\nmust @*",
+    );
+    let of = |at| verdict(&policy, &question(Act::Connect, at));
+    assert_eq!(of("/run/redis.sock"), (Verdict::Must, 2));
+    assert_eq!(of("/run/redis.sock2"), (Verdict::May, 0));
+    assert_eq!(of("/run/app/1"), (Verdict::May, 0), "not its act");
+    assert_eq!(verdict(&policy, &question(Act::Accept, "/run/app/1")), (Verdict::May, 3));
+    assert_eq!([of("@x"), of("@xyz"), of("@y")].map(|(_, line)| line), [4, 4, 6]);
+    assert_eq!(of("1.2.3.4:80"), (Verdict::Never, 1), "`*` is all of TCP");
 }
 
 // spec: SOCK-30, SOCK-33
@@ -166,7 +181,7 @@ proptest! {
     // spec: SOCK-32
     #[test]
     fn any_text_is_read_and_a_broken_one_allows_nothing(
-        text in "([a-z0-9*/:. =#\\[\\]\\-\n]|may |must )*"
+        text in "([a-z0-9@*/:. =#\\[\\]\\-\n]|may |must )*"
     ) {
         let (policy, faults) = Policy::read(&text, users);
         let asked = question(Act::Connect, "10.20.30.40:80");

@@ -1,10 +1,13 @@
-//! One scenario for each call, over TCP and over the library: both ends must see the same. Each
-//! runs on a fresh connection, and on one whose requests and answers have gone before.
+//! One scenario for each call, over the kernel's sockets and over the library: both ends must see
+//! the same. Each runs on a fresh connection, and on one whose requests and answers have gone
+//! before; of TCP, and of Unix sockets.
 
 // Tests share more than this one needs.
 #[macro_use]
 #[path = "common/mod.rs"]
 mod common;
+#[path = "calls/control.rs"]
+mod control;
 #[path = "calls/end.rs"]
 mod end;
 #[path = "calls/messages.rs"]
@@ -22,6 +25,7 @@ mod starts;
 
 use std::process::Command;
 
+use common::call::{Family, UNIX};
 use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
 use end::{End, FOLDER, WARM};
 
@@ -75,29 +79,61 @@ fn run_with(
     (ends.concat(), folder.text("report"))
 }
 
-fn compare(row: &str) {
+/// As [`run`], over sockets of a kind.
+fn run_over(family: Family, row: &str, net: Net, warm: bool) -> (String, String) {
+    run_with(row, net, warm, |_, command| {
+        if family == Family::Unix {
+            command.env(UNIX, "1");
+        }
+    })
+}
+
+fn compare(row: &str, family: Family) {
     for warm in [false, true] {
-        let (plain, _) = run(row, Net::Plain, warm);
-        let (over, _) = run(row, Net::Library, warm);
-        assert_eq!(plain, over, "{row}, warm {warm}: TCP on the left, the library on the right");
+        let (plain, _) = run_over(family, row, Net::Plain, warm);
+        let (over, _) = run_over(family, row, Net::Library, warm);
+        assert_eq!(plain, over, "{row}, warm {warm}: the kernel on the left, the library right");
     }
 }
 
 macro_rules! rows {
-    ($($subject:ident: $($row:ident)*;)*) => {
+    ($($subject:ident: $($row:ident)*;)* @tcp $($of_tcp:ident)*;) => {
         /// Names, subjects and functions.
-        const ROWS: &[(&str, &str, fn(&mut End))] =
-            &[$($((stringify!($row), stringify!($subject), $subject::$row)),*),*];
+        const ROWS: &[(&str, &str, fn(&mut End))] = &[
+            $($((stringify!($row), stringify!($subject), $subject::$row),)*)*
+            $((stringify!($of_tcp), "starts", starts::$of_tcp),)*
+        ];
+        $(
+            #[test]
+            fn $of_tcp() {
+                compare(stringify!($of_tcp), Family::Tcp);
+            }
+        )*
         $($(
             #[test]
             fn $row() {
-                compare(stringify!($row));
+                compare(stringify!($row), Family::Tcp);
             }
         )*)*
+
+        /// All rows over Unix sockets.
+        mod unix {
+            use super::{Family, compare};
+
+            $($(
+                #[test]
+                fn $row() {
+                    compare(stringify!($row), Family::Unix);
+                }
+            )*)*
+        }
     };
 }
 
 rows! {
+    control:
+        descriptors descriptors_that_nobody_takes credentials addresses sends_to_an_address
+        queue_of_the_writer;
     messages:
         several_messages vectors_with_flags system_calls_by_number urgent_byte shutdown_of_writing
         shutdown_of_reading shutdown_of_both shutdown_while_a_thread_reads
@@ -111,9 +147,8 @@ rows! {
         program_by_execveat program_by_syscall program_by_vfork program_by_posix_spawn
         program_by_posix_spawnp program_by_system program_by_popen daemon passed_on;
     starts:
-        closes_all_at_start forbidden_calls forbidden_calls_of_the_server
-        forbidden_calls_of_the_client connects_as_nobody buffers_of_the_listener
-        buffers_of_the_connection room_before_accept edge_of_room_before_accept;
+        closes_all_at_start connects_as_nobody buffers_of_the_listener
+        buffers_of_the_connection room_before_accept edge_of_room_before_accept forks_at_once;
     rows:
         read_and_write peek waitall dontwait receive_timeout available options half_close
         close_with_unread_bytes linger_zero broken_pipe kill_of_a_process epoll_kinds nested_epoll
@@ -121,6 +156,8 @@ rows! {
     signals:
         interrupted_reads restarted_reads interrupted_writes restarted_write send_timeout
         masks_of_waits signal_of_bytes timeouts_and_signals masks_and_bytes;
+    @tcp
+        forbidden_calls forbidden_calls_of_the_server forbidden_calls_of_the_client;
 }
 
 /// Whether both directions of a row went by rings.
@@ -128,11 +165,13 @@ fn goes_by_rings(row: &str, warm: bool) {
     if library().is_none() {
         return;
     }
-    let (_, report) = run(row, Net::Library, warm);
-    assert_eq!(report.lines().count(), 2, "{report}");
-    for line in report.lines() {
-        let none = [" rings=0 ", " ring_bytes_out=0 ", " ring_bytes_in=0 "];
-        assert!(none.iter().all(|none| !line.contains(none)), "{row}: {line}");
+    for family in [Family::Tcp, Family::Unix] {
+        let (_, report) = run_over(family, row, Net::Library, warm);
+        assert_eq!(report.lines().count(), 2, "{family:?}: {report}");
+        for line in report.lines() {
+            let none = [" rings=0 ", " ring_bytes_out=0 ", " ring_bytes_in=0 "];
+            assert!(none.iter().all(|none| !line.contains(none)), "{row}, {family:?}: {line}");
+        }
     }
 }
 
@@ -146,6 +185,17 @@ fn warm_rows_go_by_rings() {
 #[test]
 fn a_connection_that_was_waited_for_early_goes_by_rings() {
     goes_by_rings("room_before_accept", false);
+}
+
+// spec: SOCK-51
+#[test]
+fn a_child_of_a_server_of_a_unix_socket_that_forks_at_once_has_the_ring() {
+    if library().is_none() {
+        return;
+    }
+    let (_, report) = run_over(Family::Unix, "forks_at_once", Net::Library, false);
+    let with_rings = report.lines().filter(|line| line.contains(" rings=1 ")).count();
+    assert_eq!(with_rings, 2, "the client's, and the child's: {report}");
 }
 
 // spec: SOCK-3

@@ -42,7 +42,7 @@ before_main! {
 /// A byte there and back by each connection, and then by the first one.
 fn ask(count: usize, port: u16) {
     let connect = |_| {
-        let fd = call::tcp(0).expect("a socket");
+        let fd = call::socket(call::family(), 0).expect("a socket");
         call::connect_to(fd, port).expect("it connects");
         fd
     };
@@ -58,7 +58,7 @@ fn ask(count: usize, port: u16) {
 }
 
 fn answer(count: usize) {
-    let (listening, port) = call::listener(0).expect("a listener");
+    let (listening, port) = call::listener(call::family(), 0).expect("a listener");
     call!(listen(listening, 4096)).expect("it listens");
     call::write(1, &port.to_ne_bytes()).expect("the peer hears the port");
     let epoll = call!(epoll_create1(0)).expect("an epoll descriptor") as c_int;

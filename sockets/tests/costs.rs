@@ -6,13 +6,16 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::call;
+use common::call::{self, Family, UNIX};
 use common::launch::{Crew, Folder, Net, ROLE, library};
 use std::ffi::c_int;
+use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// The variables that tell the program how many connections it has, and where its peer listens.
 const COUNT: &str = "AYRE_SOCKETS_TEST_COUNT";
@@ -27,10 +30,19 @@ const MORE: u64 = 220;
 /// Calls that a difference may have for other reasons, such as memory.
 const OTHERS: u64 = 10;
 
-/// The calls of a look for a peer, which counts for 5 ms. Of each door there is a socket, which
-/// connects and is closed, in checked builds with a look at its number. A code takes one more.
-const DOORS_OF_LOOK: u64 = 3;
-const CALLS_OF_LOOK: u64 = DOORS_OF_LOOK * 4 + 1;
+/// The doors of a look for a peer, which counts for 5 ms.
+const fn doors_of_look(family: Family) -> u64 {
+    match family {
+        Family::Tcp => 3,
+        Family::Unix => 1,
+    }
+}
+
+/// The calls of a look. Of each door there is a socket, which connects and is closed, in checked
+/// builds with a look at its number. A code takes one more.
+const fn calls_of_look(family: Family) -> u64 {
+    doors_of_look(family) * 4 + 1
+}
 
 before_main! {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -42,10 +54,12 @@ before_main! {
     call::exit_now(0);
 }
 
-/// Five calls for each connection.
+/// The calls of [`ask`] for each connection. One asks for the family of the socket.
+const CALLS_OF_CLIENT: u64 = 6;
+
 fn ask(count: u64, port: u16) {
     for _ in 0..count {
-        let fd = call::tcp(0).expect("a socket");
+        let fd = call::socket(call::family(), 0).expect("a socket");
         call::connect_to(fd, port).expect("it connects");
         assert_eq!(call::send(fd, &[1; BYTES], 0), Ok(BYTES));
         assert_eq!(call::recv(fd, &mut [0; BYTES], 0), Ok(BYTES));
@@ -53,9 +67,11 @@ fn ask(count: u64, port: u16) {
     }
 }
 
-/// Four calls for each connection.
+/// The calls of [`answer`] for each connection.
+const CALLS_OF_SERVER: u64 = 4;
+
 fn answer(count: u64) {
-    let (listening, port) = call::listener(0).expect("a listener");
+    let (listening, port) = call::listener(call::family(), 0).expect("a listener");
     call::write(1, &port.to_ne_bytes()).expect("the peer hears the port");
     for _ in 0..count {
         let none = std::ptr::null_mut();
@@ -71,7 +87,7 @@ fn answer(count: u64) {
 #[derive(Clone, Copy, Debug, Default)]
 struct Calls {
     all: u64,
-    /// Those that make a socket of the Unix family.
+    /// Those that make a socket for a door.
     doors: u64,
 }
 
@@ -120,48 +136,90 @@ impl Calls {
         let entry = unsafe { info.u.entry };
         let makes_socket = entry.nr == libc::SYS_socket as u64;
         self.all += 1;
-        self.doors += u64::from(makes_socket && entry.args[0] == libc::AF_UNIX as u64);
+        let has_borders = entry.args[1] as c_int & libc::SOCK_SEQPACKET == libc::SOCK_SEQPACKET;
+        self.doors += u64::from(makes_socket && has_borders);
     }
 }
 
+/// A peer without the library: one of this program's threads.
+enum Plain {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+trait Bytes: Read + Write {}
+impl<T: Read + Write> Bytes for T {}
+
+impl Plain {
+    /// Listens at a free port.
+    fn listen(family: Family) -> (Self, u16) {
+        if family == Family::Tcp {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+            let port = listener.local_addr().expect("it has an address").port();
+            return (Self::Tcp(listener), port);
+        }
+        let (fd, port) = call::listener(family, libc::SOCK_CLOEXEC).expect("a listener");
+        // SAFETY: the descriptor was made above, and nobody else has it.
+        (Self::Unix(unsafe { UnixListener::from_raw_fd(fd) }), port)
+    }
+
+    fn accept(&self) -> Box<dyn Bytes> {
+        match self {
+            Self::Tcp(listener) => Box::new(listener.accept().expect("a connection").0),
+            Self::Unix(listener) => Box::new(listener.accept().expect("a connection").0),
+        }
+    }
+
+    fn connect(family: Family, port: u16) -> Box<dyn Bytes> {
+        let fd = call::socket(family, libc::SOCK_CLOEXEC).expect("a socket");
+        call::connect_to(fd, port).expect("it connects");
+        // SAFETY: the descriptor was made above, and nobody else has it.
+        Box::new(unsafe { File::from_raw_fd(fd) })
+    }
+}
+
+/// The command of a role.
+fn command(folder: &Folder, role: &str, (family, count): (Family, u64)) -> Command {
+    let mut command = Crew::command(folder, role, Net::Library);
+    command.env(COUNT, count.to_string());
+    if family == Family::Unix {
+        command.env(UNIX, "1");
+    }
+    // SAFETY: the function makes one system call.
+    unsafe { command.pre_exec(be_traced) };
+    command
+}
+
 /// The calls of the client with this number of connections.
-fn calls_of_client(count: u64) -> Calls {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-    let port = listener.local_addr().expect("it has an address").port();
+fn calls_of_client(family: Family, count: u64) -> Calls {
+    let (listener, port) = Plain::listen(family);
     let peer = std::thread::spawn(move || {
         for _ in 0..count {
-            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut stream = listener.accept();
             let mut bytes = [0; BYTES];
             stream.read_exact(&mut bytes).expect("a request");
             stream.write_all(&bytes).expect("the answer goes");
         }
     });
     let folder = Folder::new();
-    let mut command = Crew::command(&folder, "client", Net::Library);
-    command.env(COUNT, count.to_string()).env(PORT, port.to_string());
-    // SAFETY: the function makes one system call.
-    let command = unsafe { command.pre_exec(be_traced) };
-    let mut child = command.spawn().expect("it starts");
+    let mut command = command(&folder, "client", (family, count));
+    let mut child = command.env(PORT, port.to_string()).spawn().expect("it starts");
     let calls = count_calls(&mut child);
     peer.join().expect("the peer ends well");
     calls
 }
 
 /// The calls of the server with this number of connections.
-fn calls_of_server(count: u64) -> Calls {
+fn calls_of_server(family: Family, count: u64) -> Calls {
     let folder = Folder::new();
-    let mut command = Crew::command(&folder, "server", Net::Library);
-    command.env(COUNT, count.to_string()).stdout(Stdio::piped());
-    // SAFETY: the function makes one system call.
-    let command = unsafe { command.pre_exec(be_traced) };
-    let mut child = command.spawn().expect("it starts");
+    let mut command = command(&folder, "server", (family, count));
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let mut told = child.stdout.take().expect("it is a pipe");
     let peer = std::thread::spawn(move || {
         let mut port = [0; 2];
         told.read_exact(&mut port).expect("the server listens");
         for _ in 0..count {
-            let at = ("127.0.0.1", u16::from_ne_bytes(port));
-            let mut stream = TcpStream::connect(at).expect("it connects");
+            let mut stream = Plain::connect(family, u16::from_ne_bytes(port));
             stream.write_all(&[1; BYTES]).expect("the request goes");
             stream.read_exact(&mut [0; BYTES]).expect("an answer");
         }
@@ -178,27 +236,52 @@ fn be_traced() -> std::io::Result<()> {
     }
 }
 
-// spec: SOCK-44
-#[test]
-fn a_client_without_a_peer_makes_no_call_more_for_a_connection() {
+/// A client whose peer has no library makes no call for a connection but its own.
+fn check_client(family: Family) {
     if library().is_none() {
         return;
     }
-    let fewer = calls_of_client(FEWER);
-    let more = calls_of_client(MORE);
+    let fewer = calls_of_client(family, FEWER);
+    let more = calls_of_client(family, MORE);
     assert!(more.doors > 0, "it looks for a peer");
-    let without_looks = |calls: Calls| calls.all - calls.doors / DOORS_OF_LOOK * CALLS_OF_LOOK;
+    let without_looks =
+        |calls: Calls| calls.all - calls.doors / doors_of_look(family) * calls_of_look(family);
     let made = without_looks(more).saturating_sub(without_looks(fewer));
-    assert!(made <= 5 * (MORE - FEWER) + OTHERS, "{made} calls: {more:?}, {fewer:?}");
+    let most = CALLS_OF_CLIENT * (MORE - FEWER) + OTHERS;
+    assert!(made <= most, "{made} calls: {more:?}, {fewer:?}");
+}
+
+/// A server whose peer has no library makes this number of calls for a connection beside its own.
+fn check_server(family: Family, looks: u64) {
+    if library().is_none() {
+        return;
+    }
+    let (fewer, more) = (calls_of_server(family, FEWER), calls_of_server(family, MORE));
+    let made = more.all - fewer.all;
+    let most = (CALLS_OF_SERVER + looks) * (MORE - FEWER) + OTHERS;
+    assert!(made <= most, "{made} calls: {more:?}, {fewer:?}");
+}
+
+// spec: SOCK-44
+#[test]
+fn a_client_without_a_peer_makes_no_call_more_for_a_connection() {
+    check_client(Family::Tcp);
+}
+
+// spec: SOCK-44
+#[test]
+fn a_client_of_a_unix_socket_without_a_peer_makes_no_call_more_for_a_connection() {
+    check_client(Family::Unix);
 }
 
 // spec: SOCK-44
 #[test]
 fn a_server_looks_at_the_opening_packet_of_a_connection_and_makes_no_other_call() {
-    if library().is_none() {
-        return;
-    }
-    let (fewer, more) = (calls_of_server(FEWER), calls_of_server(MORE));
-    let made = more.all - fewer.all;
-    assert!(made <= (4 + 1) * (MORE - FEWER) + OTHERS, "{made} calls: {more:?}, {fewer:?}");
+    check_server(Family::Tcp, 1);
+}
+
+// spec: SOCK-44
+#[test]
+fn a_server_of_a_unix_socket_makes_no_call_more_for_a_connection() {
+    check_server(Family::Unix, 0);
 }

@@ -11,8 +11,9 @@ mod common;
 mod end;
 
 use ayre::socket::SeenProcess;
+use common::byte_at;
+use common::call::{self, Family, UNIX};
 use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
-use common::{byte_at, call};
 use end::{End, FOLDER};
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_int;
@@ -81,7 +82,7 @@ before_main! {
 /// The listening socket of the server, or its port for the client.
 fn meet_at(end: &End) -> c_int {
     if end.server {
-        let (listener, port) = call::listener(0).expect("a listener");
+        let (listener, port) = call::listener(call::family(), 0).expect("a listener");
         call!(listen(listener, 4096)).expect("it listens");
         end.shared.set(SERVER, u64::from(std::process::id()));
         end.shared.set(PORT, u64::from(port));
@@ -108,7 +109,7 @@ fn connection(end: &End, at: c_int) -> c_int {
         let none = std::ptr::null_mut();
         return call!(accept(at, none, std::ptr::null_mut())).expect("a connection") as c_int;
     }
-    let fd = call::tcp(0).expect("a socket");
+    let fd = call::socket(call::family(), 0).expect("a socket");
     call::connect_to(fd, at as u16).expect("it connects");
     fd
 }
@@ -400,12 +401,15 @@ fn serve_by_a_child(fd: c_int) {
 }
 
 /// The text of both ends, and the library's report.
-fn outcome(act: &str, count: usize) -> (String, String) {
+fn outcome(family: Family, act: &str, count: usize) -> (String, String) {
     let folder = Folder::new();
     let mut crew = Crew::new();
     for role in ["server", "client"] {
         let mut command = Crew::command(&folder, role, Net::Library);
         let command = command.env(FOLDER, &folder.path).env(ACT, act);
+        if family == Family::Unix {
+            command.env(UNIX, "1");
+        }
         crew.start(command.env(COUNT, count.to_string()));
     }
     assert_eq!(crew.wait(DEADLINE), Ending::Well, "{}", folder.text("errors"));
@@ -415,11 +419,11 @@ fn outcome(act: &str, count: usize) -> (String, String) {
     (text, report)
 }
 
-fn run(act: &str, count: usize) {
+fn run(family: Family, act: &str, count: usize) {
     if library().is_none() {
         return;
     }
-    let (text, report) = outcome(act, count);
+    let (text, report) = outcome(family, act, count);
     assert!(act != "at a time" || text.contains("not by rings: 0\n"), "{text}");
     // Of those in turn, some end before their reader ever waits.
     let by_rings = |line: &str| line.split_once(" rings=")?.1.split(' ').next()?.parse().ok();
@@ -435,20 +439,26 @@ fn ten_thousand_connections_at_a_time_keep_to_the_bounds() {
     if most < 10_000 {
         println!("this system allows a process only {most} connections");
     }
-    run("at a time", most.min(10_000));
+    run(Family::Tcp, "at a time", most.min(10_000));
 }
 
 // spec: SOCK-40
 #[test]
 fn of_ten_thousand_connections_that_were_closed_nothing_stays() {
-    run("in turn", 10_000);
+    run(Family::Tcp, "in turn", 10_000);
+}
+
+// spec: SOCK-40
+#[test]
+fn of_ten_thousand_connections_of_unix_sockets_that_were_closed_nothing_stays() {
+    run(Family::Unix, "in turn", 10_000);
 }
 
 // spec: SOCK-40
 #[test]
 #[ignore = "takes half a minute"]
 fn of_a_hundred_thousand_connections_that_were_closed_nothing_stays() {
-    run("in turn", 100_000);
+    run(Family::Tcp, "in turn", 100_000);
 }
 
 // spec: SOCK-40
@@ -458,7 +468,7 @@ fn of_processes_that_have_gone_no_descriptors_stay() {
         return;
     }
     const PROCESSES: usize = 200;
-    let (_, report) = outcome("by processes in turn", PROCESSES);
+    let (_, report) = outcome(Family::Tcp, "by processes in turn", PROCESSES);
     let with_rings = report.lines().filter(|line| line.contains(" connections=1 rings=1 ")).count();
     assert!(with_rings > PROCESSES / 2, "{report}");
 }
@@ -470,7 +480,7 @@ fn of_connections_whose_processes_were_killed_nothing_stays() {
         return;
     }
     const CONNECTIONS: usize = 200;
-    let (_, report) = outcome("by killed children in turn", CONNECTIONS);
+    let (_, report) = outcome(Family::Tcp, "by killed children in turn", CONNECTIONS);
     let by_rings = |line: &str| line.split_once(" rings=")?.1.split(' ').next()?.parse().ok();
     let most: usize = report.lines().filter_map(by_rings).max().unwrap_or(0);
     assert!(most > CONNECTIONS / 2, "{report}");

@@ -6,7 +6,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::call::{self, Outcome, error_name};
+use common::call::{self, Family, Outcome, UNIX, error_name};
 use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
 use common::seen::way_of;
 use common::shared::Shared;
@@ -69,14 +69,14 @@ before_main! {
 
 /// Accepts one connection, and answers.
 fn serve(shared: &Shared) -> String {
-    let (listener, port) = call::listener(0).expect("a listener");
+    let (listener, port) = call::listener(call::family(), 0).expect("a listener");
     shared.set(PORT, port.into());
     answer(shared, listener)
 }
 
 /// As [`serve`], at a port whose name another process takes first.
 fn serve_late(shared: &Shared) -> String {
-    let listener = call::tcp(0).expect("a socket");
+    let listener = call::socket(Family::Tcp, 0).expect("a socket");
     let address = call::loopback(0);
     let length = call::ADDRESS_LENGTH;
     call!(bind(listener, (&raw const address).cast(), length)).expect("a port");
@@ -95,7 +95,7 @@ fn answer(shared: &Shared, listener: c_int) -> String {
 
 /// Listens, and accepts nothing.
 fn listen(shared: &Shared) -> String {
-    let (_listener, port) = call::listener(0).expect("a listener");
+    let (_listener, port) = call::listener(call::family(), 0).expect("a listener");
     shared.set(PORT, port.into());
     assert!(shared.wait(|shared| shared.get(ENDED) > 0), "the client ends");
     String::new()
@@ -104,7 +104,7 @@ fn listen(shared: &Shared) -> String {
 /// Connects, and asks.
 fn ask(shared: &Shared) -> String {
     assert!(shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
-    let fd = call::tcp(0).expect("a socket");
+    let fd = call::socket(call::family(), 0).expect("a socket");
     match call::connect_to(fd, shared.get(PORT) as u16) {
         Ok(_) => talk(shared, fd, false),
         Err(error) => {
@@ -117,7 +117,11 @@ fn ask(shared: &Shared) -> String {
 /// Takes the name of the server's port, and tells how much the first that comes has said.
 fn squat(shared: &Shared) -> String {
     assert!(shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
-    let name = format!("ayre-sockets/{}/127.0.0.1", shared.get(PORT));
+    let port = shared.get(PORT);
+    let name = match call::family() {
+        Family::Tcp => format!("ayre-sockets/{port}/127.0.0.1"),
+        Family::Unix => format!("ayre-sockets/@ayre-test-{port:05}"),
+    };
     let mut address = zeroed!(libc::sockaddr_un);
     address.sun_family = libc::AF_UNIX as u16;
     for (place, byte) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
@@ -201,6 +205,11 @@ impl Part<'_> {
 
 /// Texts of the processes of a test, one for one, and the errors of all.
 fn run<const N: usize>(parts: [Part<'_>; N]) -> ([String; N], String) {
+    run_over(Family::Tcp, parts)
+}
+
+/// As [`run`], over sockets of a kind.
+fn run_over<const N: usize>(family: Family, parts: [Part<'_>; N]) -> ([String; N], String) {
     let folder = Folder::new();
     let everybody = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o777));
     everybody(&folder.path).expect("the folder is ours");
@@ -210,6 +219,9 @@ fn run<const N: usize>(parts: [Part<'_>; N]) -> ([String; N], String) {
     for part in parts {
         let mut command = Crew::command(&folder, part.role, part.net);
         command.env(FOLDER, &folder.path).env_remove("AYRE_SOCKETS_REPORT").env_remove(POLICY);
+        if family == Family::Unix {
+            command.env(UNIX, "1");
+        }
         if let Some(text) = part.policy {
             let file = folder.file(&format!("{}.policy", part.role));
             fs::write(&file, text).expect("the folder is ours");
@@ -293,6 +305,53 @@ fn a_socket_whose_name_another_process_has_uses_no_ring() {
     assert!(said.contains("the socket that listens has no door"), "{said}");
 }
 
+// spec: SOCK-30, SOCK-31
+#[test]
+fn lines_name_unix_sockets() {
+    if library().is_none() {
+        return;
+    }
+    let run = |server, client| run_over(Family::Unix, [server, client]);
+    let strict = "must @ayre-test-*";
+    let (seen, said) = run(part("server", "never *"), part("client", strict));
+    assert_eq!((seen, &*said), ([RINGS, RINGS].map(str::to_owned), ""));
+    let ([server, client], _) = run(part("server", "never accept @*"), part("client", "may *"));
+    assert_eq!([&*client, &*server], [&*format!("{TCP}no peer"), &*format!("{TCP}policy")]);
+    let ([_, client], said) = run(plain("listener"), part("client", strict));
+    assert_eq!(client, "connect: ECONNREFUSED");
+    assert!(said.contains("client.policy:1: connection to @ayre-test-"), "{said}");
+    let ([server, client], said) = run(part("server", "must accept @*"), plain("client"));
+    // It may have been sent a request before, and sends no answer.
+    assert!(["an end", "EPIPE"].contains(&&*server), "{server}, the client has {client}: {said}");
+    assert!(said.contains("server.policy:1: connection at @ayre-test-"), "{said}");
+}
+
+// spec: SOCK-33
+#[test]
+fn users_of_unix_sockets_are_trusted_where_both_policies_name_them() {
+    if !may_be_others() {
+        return;
+    }
+    let run = |server, client| run_over(Family::Unix, [server, client]);
+    let (alice, bob) = (format!("may @* user={ALICE}"), format!("must @* user={BOB}"));
+    let (seen, said) = run(part("server", &bob).of(ALICE), part("client", &alice).of(BOB));
+    assert_eq!(seen, [RINGS, RINGS].map(str::to_owned), "{said}");
+    let ([server, client], _) =
+        run(part("server", "may *").of(ALICE), part("client", "may *").of(BOB));
+    assert_eq!([&*server, &*client], ["talked by TCP: no peer", "talked by TCP: other user"]);
+}
+
+// spec: SOCK-52
+#[test]
+fn a_process_with_the_name_of_anothers_unix_socket_gets_no_connection() {
+    if library().is_none() {
+        return;
+    }
+    let parts = [plain("server"), plain("squatter"), part("late client", "may *")];
+    let ([_, _, client], said) = run_over(Family::Unix, parts);
+    assert_eq!(client, "talked by TCP: not the owner", "{said}");
+}
+
 // spec: SOCK-32
 #[test]
 fn a_malformed_policy_is_told_and_keeps_what_is_strict() {
@@ -354,7 +413,7 @@ fn a_user_with_the_name_of_anothers_port_is_given_nothing() {
     let strict = format!("must * user={BOB}");
     let ([_, squatter_saw, client_saw], said) = run([server, squatter, client(&strict)]);
     assert_eq!((&*client_saw, &*squatter_saw), ("connect: ECONNREFUSED", "Ok(0)"));
-    assert!(said.contains("does not have the TCP socket"), "{said}");
+    assert!(said.contains("does not have the socket"), "{said}");
 }
 
 // spec: SOCK-43

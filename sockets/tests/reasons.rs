@@ -9,7 +9,7 @@ mod common;
 #[path = "calls/end.rs"]
 mod end;
 
-use common::call;
+use common::call::{self, Family};
 use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
 use common::seen::way_of;
 use end::{End, FOLDER, WARM};
@@ -87,14 +87,14 @@ fn passed(end: &mut End) {
 
 /// Where the memory of a pair cannot be mapped, a connection works by TCP.
 fn no_addresses(end: &mut End) {
-    let (listener, port) = call::listener(0).expect("a listener");
+    let (listener, port) = call::listener(Family::Tcp, 0).expect("a listener");
     let pages = std::fs::read_to_string("/proc/self/statm").expect("the system tells");
     let pages: u64 = pages.split(' ').next().and_then(|it| it.parse().ok()).expect("a number");
     let mut limit = zeroed!(libc::rlimit);
     call!(getrlimit(libc::RLIMIT_AS, &mut limit)).expect("there is a limit");
     let few = libc::rlimit { rlim_cur: pages * 4096 + (8 << 20), ..limit };
     call!(setrlimit(libc::RLIMIT_AS, &few)).expect("it is set");
-    let fd = call::tcp(0).expect("a socket");
+    let fd = call::socket(Family::Tcp, 0).expect("a socket");
     let connected = call::connect_to(fd, port);
     call!(setrlimit(libc::RLIMIT_AS, &limit)).expect("it is set");
     end.told("connect", connected);
@@ -116,7 +116,7 @@ fn program(end: &mut End) {
 /// A connection without a seat, and a child that has it, too.
 fn without_peer(end: &mut End) {
     let port = std::env::var(PLAIN_PORT).expect("it is set").parse().expect("a number");
-    let fd = call::tcp(0).expect("a socket");
+    let fd = call::socket(Family::Tcp, 0).expect("a socket");
     call::connect_to(fd, port).expect("it connects");
     end.say("reason", way_of(fd));
     let child = call::fork().expect("a child");

@@ -6,7 +6,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::common::call::{self, connect_to, error_name, exit_now, listen_at, poll, tcp};
+use crate::common::call::{self, connect_to, error_name, exit_now, family, listen_at, poll};
 use crate::common::shared::Shared;
 
 /// The variable that names the folder of a row.
@@ -65,8 +65,8 @@ impl End {
     }
 
     /// Opens the connection; `early` is called before the server accepts.
-    fn open(&mut self, prepare: impl FnOnce(c_int), early: impl FnOnce(&mut Self)) {
-        let fd = tcp(0).expect("a socket");
+    pub(crate) fn open(&mut self, prepare: impl FnOnce(c_int), early: impl FnOnce(&mut Self)) {
+        let fd = call::socket(family(), 0).expect("a socket");
         prepare(fd);
         self.fd = if self.server {
             let port = listen_at(fd, 0).expect("a listener");

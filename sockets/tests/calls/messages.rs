@@ -3,7 +3,8 @@
 use std::ffi::{c_int, c_void};
 
 use crate::common::call::{
-    self, Outcome, close, ioctl_number, poll, recv, send, set_nonblocking, set_option, when_asleep,
+    self, Family, Outcome, close, family, ioctl_number, poll, recv, send, set_nonblocking,
+    set_option, when_asleep,
 };
 use crate::end::{End, TIME};
 
@@ -59,8 +60,11 @@ pub(crate) fn several_messages(end: &mut End) {
     end.say("bytes", bytes);
 }
 
-/// Each write goes at once, whatever is on the way.
+/// Each write goes at once, whatever is on the way, as it does by Unix sockets.
 fn send_at_once(end: &End) {
+    if family() == Family::Unix {
+        return;
+    }
     let one: c_int = 1;
     set_option(end.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one).expect("the option is set");
 }

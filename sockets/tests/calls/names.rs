@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::common::call::{self, close, connect_to, listen_at, tcp};
+use crate::common::call::{self, close, connect_to, family, listen_at};
 use crate::end::{End, TIME};
 
 fn add(end: &mut End, epoll: c_int) {
@@ -68,7 +68,7 @@ pub(crate) fn epoll_with_two_names_at_first(end: &mut End) {
 /// A second connection, beside the one of the row.
 fn another(end: &End) -> c_int {
     const PORT: usize = 9;
-    let fd = tcp(0).expect("a socket");
+    let fd = call::socket(family(), 0).expect("a socket");
     if !end.server {
         assert!(end.shared.wait(|shared| shared.get(PORT) != 0), "the server listens again");
         connect_to(fd, end.shared.get(PORT) as u16).expect("it connects");

@@ -74,7 +74,8 @@ pub(crate) fn available(end: &mut End) {
         }
         let _ = call!(poll(std::ptr::null_mut(), 0, 2));
     }
-    end.say("SIOCOUTQ", told);
+    // How much it is for unread bytes of a Unix socket depends on the kernel.
+    end.say("SIOCOUTQ is 0", told == Ok(0));
 }
 
 pub(crate) fn options(end: &mut End) {

@@ -155,6 +155,23 @@ pub(crate) fn edge_of_room_before_accept(end: &mut End) {
     end.meet();
 }
 
+/// The server accepts, and has a child serve at once. The parent closes its copy.
+pub(crate) fn forks_at_once(end: &mut End) {
+    const PARENT_CLOSED: usize = 10;
+    end.open(|_| {}, |_| {});
+    if end.server {
+        let child = call::fork().expect("a child");
+        if child > 0 {
+            close(end.fd).expect("the parent closes its copy");
+            end.shared.set(PARENT_CLOSED, 1);
+            assert_eq!(call::wait_for(child), Ok(0), "the child ends well");
+            call::exit_now(0);
+        }
+        assert!(end.shared.wait(|shared| shared.get(PARENT_CLOSED) != 0), "the parent closes");
+    }
+    talk(end);
+}
+
 pub(crate) fn buffers_of_the_connection(end: &mut End) {
     end.connect();
     make_small(end.server, end.fd);

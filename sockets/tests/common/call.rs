@@ -72,39 +72,129 @@ pub(crate) fn loopback(port: u16) -> libc::sockaddr_in {
 
 pub(crate) const ADDRESS_LENGTH: libc::socklen_t = size_of::<libc::sockaddr_in>() as u32;
 
+/// The kind of the sockets of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Tcp,
+    /// Unix sockets with abstract names, in which there are ports.
+    Unix,
+}
+
+/// The variable that says whether a process of a test uses Unix sockets.
+pub(crate) const UNIX: &str = "AYRE_SOCKETS_TEST_UNIX";
+
+/// The kind of the sockets of this process.
+pub(crate) fn family() -> Family {
+    if std::env::var_os(UNIX).is_some() { Family::Unix } else { Family::Tcp }
+}
+
+/// The name of a Unix socket with a port has this in front of its digits.
+const NAME: &str = "ayre-test-";
+
+fn has_library() -> bool {
+    std::env::var_os("LD_PRELOAD").is_some()
+}
+
+/// An address as the kernel tells it, with its length.
+struct Address {
+    at: libc::sockaddr_un,
+    length: libc::socklen_t,
+}
+
+impl Address {
+    const HEAD: usize = size_of::<libc::sa_family_t>();
+
+    /// The name of a Unix socket with a port.
+    fn unix(port: u16) -> Self {
+        let mut at = zeroed!(libc::sockaddr_un);
+        at.sun_family = libc::AF_UNIX as u16;
+        let name = format!("\0{NAME}{port:05}");
+        for (place, byte) in at.sun_path.iter_mut().zip(name.bytes()) {
+            *place = byte as std::ffi::c_char;
+        }
+        Self { at, length: (Self::HEAD + name.len()) as u32 }
+    }
+
+    /// The address of this end, or of the other one.
+    fn of(fd: c_int, peer: bool) -> Result<Self, i32> {
+        let mut at = zeroed!(libc::sockaddr_un);
+        let mut length = size_of::<libc::sockaddr_un>() as u32;
+        let place = (&raw mut at).cast();
+        if peer {
+            call!(getpeername(fd, place, &mut length))?;
+        } else {
+            call!(getsockname(fd, place, &mut length))?;
+        }
+        Ok(Self { at, length })
+    }
+
+    /// Its port; 0 for a Unix socket without a name, and `EINVAL` for another name.
+    fn port(&self) -> Result<u16, i32> {
+        if c_int::from(self.at.sun_family) != libc::AF_UNIX {
+            return Ok(u16::from_be_bytes([0, 1].map(|i| self.at.sun_path[i] as u8)));
+        }
+        let name = self.at.sun_path.iter().map(|byte| *byte as u8);
+        let name: Vec<u8> = name.take((self.length as usize).saturating_sub(Self::HEAD)).collect();
+        let digits = std::str::from_utf8(&name).ok().and_then(|name| name.strip_prefix('\0'));
+        match digits.and_then(|name| name.strip_prefix(NAME)?.parse().ok()) {
+            Some(port) => Ok(port),
+            None if name.is_empty() => Ok(0),
+            // A program without the library sees what the other one has named its socket.
+            None if !has_library() && name.starts_with(b"\0ayre-sockets/from/") => Ok(0),
+            None => Err(libc::EINVAL),
+        }
+    }
+}
+
 /// The port of this end, or of the other one.
 pub(crate) fn port_of(fd: c_int, peer: bool) -> Result<u16, i32> {
-    let mut address = zeroed!(libc::sockaddr_in);
-    let mut length = ADDRESS_LENGTH;
-    let place = (&raw mut address).cast();
-    if peer {
-        call!(getpeername(fd, place, &mut length))?;
-    } else {
-        call!(getsockname(fd, place, &mut length))?;
-    }
-    Ok(u16::from_be(address.sin_port))
+    Address::of(fd, peer)?.port()
 }
 
-/// A TCP socket, with the flags given.
-pub(crate) fn tcp(flags: c_int) -> Result<c_int, i32> {
-    Ok(call!(socket(libc::AF_INET, libc::SOCK_STREAM | flags, 0))? as c_int)
+/// The kind of a socket.
+pub(crate) fn family_of(fd: c_int) -> Result<Family, i32> {
+    let domain = option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)?;
+    Ok(if domain == libc::AF_UNIX { Family::Unix } else { Family::Tcp })
 }
 
-/// A listener at a port that the kernel chose, and the port.
-pub(crate) fn listener(flags: c_int) -> Result<(c_int, u16), i32> {
-    let fd = tcp(flags)?;
+/// A socket of a kind, with the flags given.
+pub(crate) fn socket(family: Family, flags: c_int) -> Result<c_int, i32> {
+    let domain = if family == Family::Unix { libc::AF_UNIX } else { libc::AF_INET };
+    Ok(call!(socket(domain, libc::SOCK_STREAM | flags, 0))? as c_int)
+}
+
+/// A listener at a port that was free, and the port.
+pub(crate) fn listener(family: Family, flags: c_int) -> Result<(c_int, u16), i32> {
+    let fd = socket(family, flags)?;
     Ok((fd, listen_at(fd, 0)?))
 }
 
-/// Has a socket listen at a port, or at one that the kernel chooses; the port.
+/// Gives a Unix socket the first free name from that of a port on.
+fn bind_near(fd: c_int, port: u16) -> Outcome {
+    let Address { at, length } = Address::unix(port);
+    match call!(bind(fd, (&raw const at).cast(), length)) {
+        Err(libc::EADDRINUSE) => bind_near(fd, port.wrapping_add(61).max(1)),
+        bound => bound,
+    }
+}
+
+/// Has a socket listen at a port, or at one that is free; the port.
 pub(crate) fn listen_at(fd: c_int, port: u16) -> Result<u16, i32> {
     let address = loopback(port);
-    call!(bind(fd, (&raw const address).cast(), ADDRESS_LENGTH))?;
+    match family_of(fd)? {
+        Family::Tcp => call!(bind(fd, (&raw const address).cast(), ADDRESS_LENGTH))?,
+        Family::Unix if port == 0 => bind_near(fd, (std::process::id() as u16).max(1))?,
+        Family::Unix => bind_near(fd, port)?,
+    };
     call!(listen(fd, 64))?;
     port_of(fd, false)
 }
 
 pub(crate) fn connect_to(fd: c_int, port: u16) -> Outcome {
+    if family_of(fd)? == Family::Unix {
+        let Address { at, length } = Address::unix(port);
+        return call!(connect(fd, (&raw const at).cast(), length));
+    }
     let address = loopback(port);
     call!(connect(fd, (&raw const address).cast(), ADDRESS_LENGTH))
 }

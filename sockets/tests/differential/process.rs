@@ -3,11 +3,11 @@
 use std::ffi::c_int;
 
 use crate::common::call::{
-    self, ADDRESS_LENGTH, close, connect_to, error_name, exit_now, listener, loopback, option,
-    poll, port_of, set_nonblocking, set_option, tcp,
+    self, ADDRESS_LENGTH, Family, close, connect_to, error_name, exit_now, listener, loopback,
+    option, poll, port_of, set_nonblocking, set_option,
 };
 use crate::program::{Connection, Opening, Side};
-use crate::setting::{Place, Setting};
+use crate::setting::{CAME, Place, Setting};
 use crate::strand::Strand;
 use crate::wait::Dispatcher;
 
@@ -29,7 +29,7 @@ pub(crate) fn begin() -> ! {
     let shared: Vec<usize> =
         served().filter(|(_, c)| c.accept == Opening::Shared).map(|(i, _)| i).collect();
     if !shared.is_empty() {
-        let (fd, port) = listen(setting, false);
+        let (fd, port) = listen(setting, Family::Tcp, false);
         for connection in &shared {
             setting.shared.set(Place::of(*connection).port(), u64::from(port));
         }
@@ -37,7 +37,7 @@ pub(crate) fn begin() -> ! {
     }
     for (i, connection) in served() {
         let own = (connection.accept != Opening::Shared).then(|| {
-            let (fd, port) = listen(setting, connection.small);
+            let (fd, port) = listen(setting, connection.family(), connection.small);
             setting.shared.set(Place::of(i).port(), u64::from(port));
             fd
         });
@@ -76,8 +76,8 @@ fn or_fail<T>(setting: &Setting, what: &str, result: Result<T, i32>) -> T {
     result.unwrap_or_else(|error| setting.violation(&format!("{what} told {}", error_name(error))))
 }
 
-fn listen(setting: &Setting, small: bool) -> (c_int, u16) {
-    let (fd, port) = or_fail(setting, "listen", listener(libc::SOCK_CLOEXEC));
+fn listen(setting: &Setting, family: Family, small: bool) -> (c_int, u16) {
+    let (fd, port) = or_fail(setting, "listen", listener(family, libc::SOCK_CLOEXEC));
     if small {
         make_small(setting, fd);
     }
@@ -102,7 +102,7 @@ fn wait_by_epoll(fd: c_int, events: c_int) -> call::Outcome {
 
 fn connect_one(setting: &Setting, number: usize, connection: &Connection) -> c_int {
     let place = Place::of(number);
-    let fd = or_fail(setting, "socket", tcp(libc::SOCK_CLOEXEC));
+    let fd = or_fail(setting, "socket", call::socket(connection.family(), libc::SOCK_CLOEXEC));
     if connection.small {
         make_small(setting, fd);
     }
@@ -131,7 +131,7 @@ fn connect_one(setting: &Setting, number: usize, connection: &Connection) -> c_i
         setting.violation(&format!("SO_ERROR after connect is {error:?}"));
     }
     let own = or_fail(setting, "getsockname", port_of(fd, false));
-    setting.shared.set(place.client_port(), u64::from(own));
+    setting.shared.set(place.client_port(), CAME | u64::from(own));
     if waits {
         or_fail(setting, "O_NONBLOCK", set_nonblocking(fd, false));
     }
@@ -180,7 +180,7 @@ fn accept_all(setting: &'static Setting, listener: c_int, count: usize) {
         let none = std::ptr::null_mut();
         let fd = call!(accept4(listener, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC));
         let fd = or_fail(setting, "accept4", fd) as c_int;
-        let peer = u64::from(or_fail(setting, "getpeername", port_of(fd, true)));
+        let peer = CAME | u64::from(or_fail(setting, "getpeername", port_of(fd, true)));
         let connections = setting.program.connections.len();
         let owner = |shared: &crate::common::shared::Shared| {
             (0..connections).find(|i| shared.get(Place::of(*i).client_port()) == peer)

@@ -1,6 +1,7 @@
 //! Programs: what each end of each connection does, phase by phase. Their text is one JSON value
 //! in a line for each connection.
 
+use crate::common::call::Family;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -204,8 +205,17 @@ pub(crate) struct Connection {
     pub(crate) accept: Opening,
     /// Small buffers of the sockets, so that writers wait.
     pub(crate) small: bool,
+    /// Unix sockets in place of TCP.
+    #[serde(default)]
+    pub(crate) unix: bool,
     pub(crate) phases: Vec<Phase>,
     pub(crate) end: End,
+}
+
+impl Connection {
+    pub(crate) fn family(&self) -> Family {
+        if self.unix { Family::Unix } else { Family::Tcp }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -252,6 +262,23 @@ impl Program {
             }
             if let End::Shutdown(_, length) = &mut connection.end {
                 *length = (*length).min(MOST);
+            }
+        }
+        self
+    }
+
+    /// Unix sockets have no ports by which a listener of all knows its clients, and neither
+    /// options nor resets of TCP. The writer sees that its reader has shut its half down.
+    fn without_tcp(mut self) -> Self {
+        for connection in self.connections.iter_mut().filter(|c| c.unix) {
+            connection.phases.retain(|phase| {
+                !matches!(phase, Phase::Urgent(_) | Phase::Change(_, Change::NoDelay))
+            });
+            if connection.accept == Opening::Shared {
+                connection.accept = Opening::Block;
+            }
+            if let End::Reset(side) | End::ShutdownRead(side) = connection.end {
+                connection.end = End::Shutdown(side, 100);
             }
         }
         self
@@ -367,13 +394,15 @@ fn opening() -> impl Strategy<Value = Opening> {
 fn connection() -> impl Strategy<Value = Connection> {
     let ends = prop_oneof![5 => Just((1, 0)), 4 => Just((0, 1)), 1 => Just((0, 0))];
     let small = prop_oneof![3 => Just(false), 1 => Just(true)];
-    (ends, opening(), opening(), small, vec(phase(), 0..9), end()).prop_map(
-        |((client, server), connect, accept, small, phases, end)| Connection {
+    let unix = prop_oneof![2 => Just(false), 1 => Just(true)];
+    (ends, opening(), opening(), small, unix, vec(phase(), 0..9), end()).prop_map(
+        |((client, server), connect, accept, small, unix, phases, end)| Connection {
             client,
             server,
             connect,
             accept,
             small,
+            unix,
             phases,
             end,
         },
@@ -383,7 +412,7 @@ fn connection() -> impl Strategy<Value = Connection> {
 /// Any program.
 pub(crate) fn program() -> impl Strategy<Value = Program> {
     let count = prop_oneof![3 => Just(1..2usize), 2 => Just(2..CONNECTIONS + 1)];
-    count
-        .prop_flat_map(|count| vec(connection(), count))
-        .prop_map(|connections| Program { connections }.without_strays().without_long_waits())
+    count.prop_flat_map(|count| vec(connection(), count)).prop_map(|connections| {
+        Program { connections }.without_tcp().without_strays().without_long_waits()
+    })
 }

@@ -79,6 +79,9 @@ impl Setting {
     }
 }
 
+/// In the word of a port: it is known. Unix sockets that connect have port 0.
+pub(crate) const CAME: u64 = 1 << 16;
+
 /// The numbers of one connection in the shared memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(usize);
@@ -96,7 +99,7 @@ impl Place {
         self.0
     }
 
-    /// The client's port.
+    /// The client's port, with [`CAME`].
     pub(crate) fn client_port(self) -> usize {
         self.0 + 1
     }

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ayre::socket::{Addresses, Connection, Door, Pair, Reason, keep_reason};
+use ayre::socket::{Addresses, Connection, Door, Ends, Pair, Reason, keep_reason};
 use rustix::net::{RecvFlags, SendFlags, SocketAddrUnix};
 use serde_json::{Value, json};
 
@@ -166,7 +166,7 @@ fn connections_of_this_user_are_listed_with_their_ways_and_reasons() {
         connection.show(socket.as_fd());
         connection
     });
-    let of = Addresses { maker: maker_at, taker: taker_at };
+    let of = Ends::Tcp(Addresses { maker: maker_at, taker: taker_at });
     assert!(one.offer(&maker, &of));
     assert_eq!(listed(maker_at)[0]["reason"], "not taken yet");
     assert!(other.take(&taker, taker.find(&of).unwrap()));

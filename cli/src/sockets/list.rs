@@ -1,7 +1,8 @@
-//! `ayre sockets list`: the TCP connections of the processes of this user, or of all for root, that
+//! `ayre sockets list`: the connections of the processes of this user, or of all for root, that
 //! have the library; which way their bytes go, and why.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use ayre::socket::{Reason, SeenEnd, SeenProcess, SeenWay};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::tcp::{self, Socket};
+use super::{tcp, unix};
 use crate::info::tables::{aligned, number};
 
 /// The arguments of `ayre sockets list`.
@@ -24,13 +25,62 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The address of an end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    /// The name of a Unix socket, if it has one, and its number.
+    Unix(String, u64),
+}
+
+impl Display for Address {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(at) => f.pad(&at.to_string()),
+            Self::Unix(name, _) => f.pad(if name.is_empty() { "*" } else { name }),
+        }
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A socket that is, was or becomes connected.
+#[derive(Clone, Debug)]
+struct Socket {
+    local: Address,
+    remote: Address,
+    state: &'static str,
+}
+
+/// All sockets of a process's network namespace, by their numbers. Of Unix sockets, only those of
+/// this tool's namespace can be known.
+fn sockets_of(process: u32, network: &Path) -> HashMap<u64, Socket> {
+    let all = tcp::sockets(process).into_iter().filter(|(_, socket)| socket.is_connection());
+    let of_tcp = |(number, socket): (u64, tcp::Socket)| {
+        let [local, remote] = [socket.local, socket.remote].map(Address::Tcp);
+        (number, Socket { local, remote, state: socket.state() })
+    };
+    let is_own = fs::read_link("/proc/self/ns/net").is_ok_and(|own| own == network);
+    let unix = if is_own { unix::sockets() } else { HashMap::new() };
+    let name = |number| unix.get(&number).map_or_else(String::new, |it| it.name.clone());
+    let of_unix = |(number, socket): (&u64, &unix::Socket)| {
+        let [local, remote] = [*number, socket.peer].map(|it| Address::Unix(name(it), it));
+        (*number, Socket { local, remote, state: "ESTAB" })
+    };
+    all.map(of_tcp).chain(unix.iter().map(of_unix)).collect()
+}
+
 /// One end of a connection, at one process that has it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) process: u32,
     pub(crate) program: String,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
+    pub(crate) local: Address,
+    pub(crate) remote: Address,
     state: &'static str,
     pub(crate) out: Direction,
     #[serde(rename = "in")]
@@ -62,7 +112,7 @@ struct Placed {
 struct Look {
     placed: Vec<Placed>,
     /// Where those with the same local and remote address are.
-    places: HashMap<[SocketAddr; 2], Vec<usize>>,
+    places: HashMap<[Address; 2], Vec<usize>>,
 }
 
 /// Prints the table, or JSON.
@@ -82,7 +132,7 @@ pub(crate) fn rows() -> Vec<Row> {
     // that were written before the first look, and not read at the second, are in the ring.
     let [before, after] = [Look::take(), Look::take()];
     let mut rows: Vec<Row> = after.placed.iter().map(|at| row(at, &before, &after)).collect();
-    rows.sort_by_key(|row| (row.process, row.local, row.remote));
+    rows.sort_by_cached_key(|row| (row.process, row.local.clone(), row.remote.clone()));
     rows
 }
 
@@ -95,7 +145,8 @@ impl Look {
             let Some(seen) = SeenProcess::look(process) else { continue };
             // The process may end meanwhile.
             let Ok(network) = fs::read_link(format!("/proc/{process}/ns/net")) else { continue };
-            let sockets = networks.entry(network.clone()).or_insert_with(|| tcp::sockets(process));
+            let sockets = networks.entry(network.clone());
+            let sockets = sockets.or_insert_with(|| sockets_of(process, &network));
             placed.extend(of_process((process, &network), &seen, sockets));
         }
         Self::of(placed)
@@ -104,14 +155,15 @@ impl Look {
     fn of(placed: Vec<Placed>) -> Self {
         let mut places: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, at) in placed.iter().enumerate() {
-            places.entry([at.socket.local, at.socket.remote]).or_default().push(place);
+            let ends = [at.socket.local.clone(), at.socket.remote.clone()];
+            places.entry(ends).or_default().push(place);
         }
         Self { placed, places }
     }
 
     /// The end with these addresses. Addresses such as those of loopback are in each network.
-    fn end(&self, addresses: [SocketAddr; 2], network: &Path) -> Option<SeenEnd> {
-        let all = self.places.get(&addresses)?.iter().map(|place| &self.placed[*place]);
+    fn end(&self, addresses: &[Address; 2], network: &Path) -> Option<SeenEnd> {
+        let all = self.places.get(addresses)?.iter().map(|place| &self.placed[*place]);
         let near = all.clone().find(|at| at.network == network);
         near.or_else(|| all.clone().next())?.end
     }
@@ -126,19 +178,28 @@ fn of_process(
     // A socket may have several descriptors.
     let numbers: BTreeSet<u64> = seen.sockets.iter().copied().collect();
     let placed = |number: u64| {
-        let socket = *sockets.get(&number).filter(|it| it.is_connection())?;
+        let socket = sockets.get(&number)?.clone();
         let end = ends.get(&number).copied();
         let reason = end.map_or_else(|| seen.reason(number), |end| end.reason);
-        Some(Placed { process, network: network.to_owned(), socket, end, reason })
+        // Many Unix sockets are none that the library could know.
+        let is_known = matches!(socket.local, Address::Tcp(_)) || reason != Reason::None;
+        (is_known || end.is_some()).then(|| Placed {
+            process,
+            network: network.to_owned(),
+            socket,
+            end,
+            reason,
+        })
     };
     numbers.into_iter().filter_map(placed).collect()
 }
 
 fn row(at: &Placed, before: &Look, after: &Look) -> Row {
-    let Socket { local, remote, .. } = at.socket;
-    let [own, other] = [[local, remote], [remote, local]];
+    let Socket { local, remote, state } = at.socket.clone();
+    let own = [local.clone(), remote.clone()];
+    let other = [remote.clone(), local.clone()];
     // From the writer's bytes to the reader's.
-    let queued = |from, to| {
+    let queued = |from: &[Address; 2], to: &[Address; 2]| {
         let (from, to) = (before.end(from, &at.network)?, after.end(to, &at.network)?);
         Some(from.outward.counts.ring.saturating_sub(to.inward.counts.ring))
     };
@@ -147,9 +208,9 @@ fn row(at: &Placed, before: &Look, after: &Look) -> Row {
         program: program(at.process),
         local,
         remote,
-        state: at.socket.state(),
-        out: Direction::of(at.end.map(|end| end.outward), queued(own, other)),
-        inward: Direction::of(at.end.map(|end| end.inward), queued(other, own)),
+        state,
+        out: Direction::of(at.end.map(|end| end.outward), queued(&own, &other)),
+        inward: Direction::of(at.end.map(|end| end.inward), queued(&other, &own)),
         reason: at.reason.text(),
     }
 }
@@ -228,9 +289,9 @@ pub(crate) mod tests {
     }
 
     fn placed([local, remote]: [&str; 2], network: &str, end: Option<SeenEnd>) -> Placed {
-        let [local, remote] = [local, remote].map(|at| at.parse().unwrap());
+        let [local, remote] = [local, remote].map(|at| Address::Tcp(at.parse().unwrap()));
         let reason = end.map_or(Reason::NoPeer, |end| end.reason);
-        let socket = Socket { local, remote, state: 1 };
+        let socket = Socket { local, remote, state: "ESTAB" };
         Placed { process: 7, network: network.into(), socket, end, reason }
     }
 

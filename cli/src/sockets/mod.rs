@@ -5,6 +5,7 @@
 
 pub(crate) mod list;
 mod tcp;
+mod unix;
 
 use std::env;
 use std::ffi::{OsStr, OsString};

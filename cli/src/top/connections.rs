@@ -1,14 +1,13 @@
 //! The traffic of connections of programs with the sockets library between two samples.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::time::Instant;
 
 use crate::info::tables::number;
-use crate::sockets::list::{Direction, Row, rows};
+use crate::sockets::list::{Address, Direction, Row, rows};
 
 /// An end of a connection, as far as two looks can tell that it is the same.
-type EndKey = (u32, [SocketAddr; 2]);
+type EndKey<'a> = (u32, [&'a Address; 2]);
 
 /// Connections at a time.
 pub(super) struct Sample {
@@ -35,7 +34,7 @@ impl Sample {
             return Vec::new();
         }
         let seconds = before.map_or(0.0, |before| (self.at - before.at).as_secs_f64());
-        let known: HashMap<EndKey, &Row> =
+        let known: HashMap<EndKey<'_>, &Row> =
             before.iter().flat_map(|it| &it.rows).map(|row| (key(row), row)).collect();
         let mut lines: Vec<(u64, Vec<String>)> = self
             .rows
@@ -57,8 +56,8 @@ impl Sample {
     }
 }
 
-fn key(row: &Row) -> EndKey {
-    (row.process, [row.local, row.remote])
+fn key(row: &Row) -> EndKey<'_> {
+    (row.process, [&row.local, &row.remote])
 }
 
 /// Bytes a second, by both ways. The kernel's alone are not known of a connection without a seat.

@@ -13,6 +13,7 @@
 #   LIBRARY        another library, or `none`: plain TCP. PROFILE=checked builds it with assertions
 #   SIDES          server or client: one side loads it, and everything must stay TCP
 #   BETWEEN=hosts  both sides are network namespaces of this machine, joined by a cable; as root
+#   OVER=unix      Unix sockets, for redis, postgres, mariadb and memcached
 #   AYRE_REQUIRE=1 a program that is not installed is a failure
 #   LIMIT          seconds for a program, 180 unless said
 set -eu
@@ -132,6 +133,9 @@ kills() {
 quick() {
     table check redis postgres nginx memcached mosquitto mariadb
     table kills redis mosquitto
+    echo "over Unix sockets:"
+    export OVER=unix
+    table check postgres memcached
     verdict=ok
     [ "$failed" -eq 0 ] || verdict=FAILED
     echo "test result: $verdict. $passed passed; $failed failed;"

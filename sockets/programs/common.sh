@@ -7,7 +7,7 @@
 #   LIBRARY   what programs load beforehand, or `none` (the default)
 #   SIDES     who loads it: both (the default), server, client
 #   RINGS     `no` where the library has no rings to report, so that nobody asks for them
-#   OVER      `unix` for figures over AF_UNIX, from programs that can
+#   OVER      `unix` for AF_UNIX, from programs that can
 #   ADDRESS   where servers listen, 127.0.0.1 unless said
 #   SERVER_NETNS, CLIENT_NETNS    the network namespaces that both sides run in
 #   SECONDS_EACH    how long a program measures where it can be told, 2 unless said

@@ -28,16 +28,33 @@ server() {
     server=$pid
 }
 
+# Where clients connect.
+at() {
+    case "$OVER" in
+    unix) echo "-S $work/socket" ;;
+    *) echo "-h $ADDRESS -P $port" ;;
+    esac
+}
+
+at_of_sysbench() {
+    case "$OVER" in
+    unix) echo "--mysql-socket=$work/socket" ;;
+    *) echo "--mysql-host=$ADDRESS --mysql-port=$port" ;;
+    esac
+}
+
 # sql COMMAND: bare values.
 sql() {
-    client mariadb --no-defaults -h "$ADDRESS" -P "$port" -u test -NB --local-infile=1 \
+    # shellcheck disable=SC2046
+    client mariadb --no-defaults $(at) -u test -NB --local-infile=1 \
         --max-allowed-packet=64M test -e "$1"
 }
 
 # bench LUA OPTION... prepare|run
 bench() {
-    client sysbench --db-driver=mysql --mysql-host="$ADDRESS" --mysql-port="$port" \
-        --mysql-user=test --mysql-db=test "$@" >"$work/bench" 2>&1 ||
+    # shellcheck disable=SC2046
+    client sysbench --db-driver=mysql $(at_of_sysbench) --mysql-user=test --mysql-db=test "$@" \
+        >"$work/bench" 2>&1 ||
         fail "sysbench $*: $(grep -m 3 FATAL "$work/bench")"
 }
 
@@ -101,8 +118,9 @@ check() {
 kills() {
     database
     transfers
-    begin bench sysbench --db-driver=mysql --mysql-host="$ADDRESS" --mysql-port="$port" \
-        --mysql-user=test --mysql-db=test "$work/transfers.lua" --threads=8 --events=0 --time=0 run
+    # shellcheck disable=SC2046
+    begin bench sysbench --db-driver=mysql $(at_of_sysbench) --mysql-user=test --mysql-db=test \
+        "$work/transfers.lua" --threads=8 --events=0 --time=0 run
     transferring=$pid
     wait_until "transfers are made" many_acknowledged
     kill_hard "$server"
@@ -122,7 +140,6 @@ many_acknowledged() {
 }
 
 figures() {
-    [ "$OVER" = tcp ] || return 0
     database
     bench oltp_read_write --tables=2 --table-size=2000 prepare
     for test in oltp_point_select oltp_read_write; do

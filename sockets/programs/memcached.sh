@@ -5,6 +5,9 @@
 needs memcached memccp memccat memccapable memcaslap
 
 port=$(free_port)
+# Where clients connect.
+servers="$ADDRESS:$port"
+[ "$OVER" != unix ] || servers="$work/socket"
 
 check() {
     become nobody
@@ -13,13 +16,19 @@ check() {
     for i in $(seq 50); do
         data "$work/files/file$i" $((i * i * 400))
     done
-    client memccp --servers="$ADDRESS:$port" "$work/files"/*
+    client memccp --servers="$servers" "$work/files"/*
     for i in $(seq 50); do
-        client memccat --servers="$ADDRESS:$port" "file$i" >"$work/got"
+        client memccat --servers="$servers" "file$i" >"$work/got"
         # A line end that is not in the file.
         head -c $((i * i * 400)) "$work/got" >"$work/exact"
         alike "$work/exact" "$work/files/file$i" "file $i of $((i * i * 400)) bytes"
     done
+    [ "$OVER" = unix ] || tests_and_load
+    by_rings 10000000
+}
+
+# Programs that know nothing of Unix sockets.
+tests_and_load() {
     client memccapable -h "$ADDRESS" -p "$port" >"$work/capable" 2>&1 ||
         fail "memccapable: $(grep -iv pass "$work/capable")"
     load -x 40000 -v 1
@@ -30,7 +39,6 @@ check() {
     done
     [ "$(awk '/^cmd/ { n += $2 } END { print n }' "$work/counts")" -ge 40000 ] ||
         fail "less than 40000 operations: $(cat "$work/counts")"
-    by_rings 10000000
 }
 
 # Others go on when a client is killed, and a client goes on when the server is.
@@ -70,6 +78,13 @@ has_connections() { [ "$(connections)" -gt "$1" ]; }
 has_no_connections() { [ "$(connections)" -lt 32 ]; }
 
 cache() {
+    if [ "$OVER" = unix ]; then
+        [ -z "$as" ] || chown nobody "$work"
+        start server memcached -s "$work/socket" -m 256 -I 2m
+        server=$pid
+        wait_until "the server listens" test -S "$work/socket"
+        return
+    fi
     serve server "$port" memcached -l "$ADDRESS" -p "$port" -U 0 -m 256 -I 2m
     server=$pid
 }

@@ -6,6 +6,9 @@ PATH="$PATH:$(echo /usr/lib/postgresql/*/bin)"
 needs initdb postgres psql pgbench
 
 port=$(free_port)
+# Where clients connect; a folder is that of a Unix socket.
+host="$ADDRESS"
+[ "$OVER" != unix ] || host="$work"
 
 database() {
     become postgres
@@ -16,7 +19,7 @@ database() {
     $as initdb -D "$work/data" -U test -A trust --no-sync >"$work/initdb.log" 2>&1 || fail initdb
     echo "host all all $ADDRESS/16 trust" >>"$work/data/pg_hba.conf"
     server
-    client createdb -h "$ADDRESS" -p "$port" -U test test
+    client createdb -h "$host" -p "$port" -U test test
 }
 
 server() {
@@ -30,10 +33,10 @@ takes_connections() {
 }
 
 # sql DATABASE COMMAND: bare values.
-sql() { client psql -h "$ADDRESS" -p "$port" -U test -d "$1" -XAtq -v ON_ERROR_STOP=1 -c "$2"; }
+sql() { client psql -h "$host" -p "$port" -U test -d "$1" -XAtq -v ON_ERROR_STOP=1 -c "$2"; }
 
 bench() {
-    client pgbench -h "${host:-$ADDRESS}" -p "$port" -U test -n "$@" test >"$work/bench" \
+    client pgbench -h "$host" -p "$port" -U test -n "$@" test >"$work/bench" \
         2>"$work/bench.log" || fail "pgbench $*"
 }
 
@@ -60,7 +63,7 @@ check() {
     bench -c 2 -t 50 -C
     equal "$(totals)" "t|t|t|2500" "totals of accounts, tellers, branches, and the history"
 
-    begin cancelled psql -h "$ADDRESS" -p "$port" -U test -d test -Xc 'select pg_sleep(600)'
+    begin cancelled psql -h "$host" -p "$port" -U test -d test -Xc 'select pg_sleep(600)'
     sleeper=$pid
     wait_until "it sleeps" sleeps
     # Sent on to psql, which asks by a connection of its own.
@@ -121,7 +124,7 @@ kills() {
 transactions() {
     benches=
     for number in 1 2; do
-        begin "$1$number" pgbench -h "$ADDRESS" -p "$port" -U test -n -c 4 -t 1000000 test
+        begin "$1$number" pgbench -h "$host" -p "$port" -U test -n -c 4 -t 1000000 test
         benches="$benches $pid"
     done
     wait_until "transactions are done" has_history 200
@@ -132,7 +135,6 @@ has_history() { [ "$(sql test 'select count(*) from pgbench_history')" -ge "$1" 
 figures() {
     database
     bench -i -I dtGvp -s 2
-    [ "$OVER" != unix ] || host="$work"
     for clients in 1 8; do
         bench -S -c "$clients" -j 1 -T "$SECONDS_EACH" -M prepared
         awk -v c="$clients" '/^tps/ { print "select/" c, $3, "tx/s" }' "$work/bench"

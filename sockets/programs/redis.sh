@@ -6,6 +6,14 @@ needs redis-server redis-cli redis-benchmark
 
 port=$(free_port)
 
+# Where clients connect.
+at() {
+    case "$OVER" in
+    unix) echo "-s $work/server/socket" ;;
+    *) echo "-h $ADDRESS -p $port" ;;
+    esac
+}
+
 # redis LOG PORT OPTION...
 redis() {
     log_name="$1" at="$2"
@@ -15,14 +23,19 @@ redis() {
         --dir "$work/$log_name" --protected-mode no --unixsocket "$work/$log_name/socket" "$@"
 }
 
-cli() { client redis-cli -h "$ADDRESS" -p "$port" "$@"; }
+# Words.
+# shellcheck disable=SC2046
+cli() { client redis-cli $(at) "$@"; }
+
+# shellcheck disable=SC2046
+benchmark() { client redis-benchmark $(at) "$@"; }
 
 check() {
     redis server "$port"
     equal "$(cli ping)" PONG ping
 
     seq 20000 | awk '{ printf "SET key%d value-%d-%s\r\n", $1, $1 * $1, $1 % 7 }' >"$work/sets"
-    client redis-cli -h "$ADDRESS" -p "$port" --pipe <"$work/sets" >"$work/pipe"
+    cli --pipe <"$work/sets" >"$work/pipe"
     grep -q 'errors: 0, replies: 20000$' "$work/pipe" || fail "mass insertion: $(cat "$work/pipe")"
     equal "$(cli dbsize)" 20000 "keys after mass insertion"
     seq 5000 | sed 's/^/GET key/' >"$work/gets"
@@ -35,14 +48,15 @@ check() {
     cli --raw get long | head -c 8000000 >"$work/got"
     alike "$work/got" "$work/long" "a value of 8 MB"
 
-    client redis-benchmark -h "$ADDRESS" -p "$port" -c 50 -n 20000 -q incr counter >/dev/null
+    benchmark -c 50 -n 20000 -q incr counter >/dev/null
     equal "$(cli get counter)" 20000 "a counter that 50 clients raise"
-    client redis-benchmark -h "$ADDRESS" -p "$port" -c 20 -n 16000 -P 16 -q incr piped >/dev/null
+    benchmark -c 20 -n 16000 -P 16 -q incr piped >/dev/null
     equal "$(cli get piped)" 16000 "a counter that 20 clients raise by pipelines"
-    client redis-benchmark -h "$ADDRESS" -p "$port" -c 10 -n 2000 -k 0 -q incr anew >/dev/null
+    benchmark -c 10 -n 2000 -k 0 -q incr anew >/dev/null
     equal "$(cli get anew)" 2000 "a counter that 2000 connections raise"
 
-    begin waits redis-cli -h "$ADDRESS" -p "$port" blpop list "$deadline"
+    # shellcheck disable=SC2046
+    begin waits redis-cli $(at) blpop list "$deadline"
     waiter=$pid
     wait_until "a client waits" one_waits
     cli rpush list item >/dev/null
@@ -112,7 +126,7 @@ kills() {
         victim=$pid
         wait_until "it is at work" raised
         kill_child "$victim"
-        client redis-benchmark -h "$ADDRESS" -p "$port" -c 20 -n 5000 -q incr counter >/dev/null
+        benchmark -c 20 -n 5000 -q incr counter >/dev/null
         equal "$(cli get counter)" $((turn * 5000)) "a counter that others raise"
         wait_until "the server has left the killed client" one_is_connected
         cli del killed >/dev/null
@@ -126,11 +140,9 @@ one_is_connected() { cli info clients | grep -q '^connected_clients:1.$'; }
 
 figures() {
     redis server "$port"
-    set -- -h "$ADDRESS" -p "$port"
-    [ "$OVER" != unix ] || set -- -s "$work/server/socket"
     for depth in 1 16; do
         # As many seconds' worth, roughly.
-        client redis-benchmark "$@" -c 50 -d 64 -n $((SECONDS_EACH * 40000 * depth)) -P "$depth" \
+        benchmark -c 50 -d 64 -n $((SECONDS_EACH * 40000 * depth)) -P "$depth" \
             -t get,set --csv >"$work/csv"
         tr -d '"' <"$work/csv" | awk -F , -v depth="$depth" '
             $1 == "GET" || $1 == "SET" { printf "%s/%d %s req/s\n", tolower($1), depth, $2 }'

@@ -242,27 +242,26 @@ impl Stream {
         from: &[IoSlice<'_>],
         flags: SendFlags,
     ) -> Result<usize, Errno> {
-        self.write_by(fd, (from, flags), |fd, from| {
-            self.connection.write(memory::borrowed(fd), from, flags)
+        let total = from.iter().map(|piece| piece.len()).sum();
+        self.write_by(fd, (total, flags), |fd, done| match done {
+            0 => self.connection.write(memory::borrowed(fd), from, flags),
+            _ => self.connection.write(memory::borrowed(fd), &behind(from, done), flags),
         })
     }
 
-    /// As [`Self::write`], by calls that never wait.
+    /// As [`Self::write`], by calls that never wait. Each is given the number of bytes that were
+    /// written before.
     pub(crate) fn write_by(
         &self,
         mut fd: i32,
-        (from, flags): (&[IoSlice<'_>], SendFlags),
-        mut write: impl FnMut(i32, &[IoSlice<'_>]) -> Result<usize, Errno>,
+        (total, flags): (usize, SendFlags),
+        mut write: impl FnMut(i32, usize) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
-        let total: usize = from.iter().map(|piece| piece.len()).sum();
         let mut until = Until::Unknown;
         let mut call = None;
         let mut done = 0;
         loop {
-            let result = match done {
-                0 => write(fd, from),
-                _ => write(fd, &behind(from, done)),
-            };
+            let result = write(fd, done);
             match result {
                 Ok(len) => done += len,
                 Err(Errno::AGAIN) => {}
@@ -526,7 +525,7 @@ impl Drop for Call<'_> {
 }
 
 /// The pieces behind the first bytes of others.
-fn behind<'a>(from: &'a [IoSlice<'_>], mut done: usize) -> Vec<IoSlice<'a>> {
+pub(crate) fn behind<'a>(from: &'a [IoSlice<'_>], mut done: usize) -> Vec<IoSlice<'a>> {
     let mut left = Vec::with_capacity(from.len());
     for piece in from {
         let skipped = done.min(piece.len());

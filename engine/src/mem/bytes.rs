@@ -6,8 +6,11 @@
 use super::inject::copy_streaming;
 use super::map::Mapping;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sys::errno;
 use crate::tuning::{Method, Use};
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::io::Errno;
 use std::ptr;
 
 /// Copies below this number of bytes are ordinary ones, whatever the tuning says.
@@ -112,6 +115,23 @@ impl Mapping {
         let to = self.range_mut(offset, len);
         // SAFETY: range_mut() has found len bytes there; the caller vouches for the others.
         unsafe { copy_any(from, to, len) }
+    }
+
+    /// Reads bytes of a file, from this position on, into the mapping. Returns their number, which is
+    /// smaller at the end of the file.
+    ///
+    /// # Errors
+    /// Those of pread(2).
+    pub(crate) fn read_file(
+        &self,
+        (offset, len): (u64, usize),
+        (file, at): (BorrowedFd<'_>, u64),
+    ) -> Result<usize, Errno> {
+        let to = self.range_mut(offset, len);
+        let position = i64::try_from(at).map_err(|_| Errno::INVAL)?;
+        // SAFETY: range_mut() has found len bytes there, to which no references exist.
+        let read = unsafe { libc::pread(file.as_raw_fd(), to.cast(), len, position) };
+        usize::try_from(read).map_err(|_| errno::last())
     }
 
     /// Copies from one mapping to another, or within one, where the ranges may overlap.

@@ -28,9 +28,10 @@ use crate::machine;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::descriptor::Descriptor;
 use crate::sys::hidden::Hidden;
-use ayre_proto::socket::{MARKS, RING, SMALL, Taken, Wants, Written};
+use ayre_proto::socket::{MARKS, RING, SMALL, Span, Taken, Wants, Written};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::fstat;
+use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -535,6 +536,16 @@ impl SlotMemory {
         if first < from.len() {
             self.rings.write(start, &from[first..]);
         }
+    }
+
+    /// Reads bytes of a file, from this position on, into the ring that this side writes: as many
+    /// as it has before the ring's end.
+    ///
+    /// # Errors
+    /// Those of pread(2).
+    pub(crate) fn read_in(&self, span: Span, file: (BorrowedFd<'_>, u64)) -> Result<usize, Errno> {
+        let start = self.ring + self.out as u64 * RING + span.place;
+        self.rings.read_file((start, span.len.min(RING - span.place) as usize), file)
     }
 
     /// Copies bytes out of the ring that this side reads.

@@ -3,25 +3,21 @@ pub(super) mod large;
 mod owed;
 mod reading;
 mod wishes;
+mod writing;
 
 use super::ends;
 use super::meeting::{Ends, Found};
 use super::pair::Pair;
-use crate::mem::family::{self, Held};
+use crate::mem::family;
 use crate::mem::seat::Seat;
 use crate::mem::socket::{Side, SlotMemory};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
-use ayre_proto::lane::Malformed;
-use ayre_proto::socket::{MARKS, Outgoing, RING, Reason, SMALL, Span, Taken, To, Wants};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ayre_proto::socket::{Outgoing, RING, Reason, Span, Taken, Wants};
 use rustix::fd::BorrowedFd;
 use rustix::fs::fstat;
-use rustix::io::{Errno, IoSlice};
-use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use std::sync::{Arc, OnceLock};
-
-/// A ring is writable while at least this much of it is free.
-const WRITABLE: u64 = RING / 4;
 
 /// Whether a writer can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,188 +225,6 @@ impl Connection {
             return Err(when_broken);
         }
         if self.is_closed.load(Ordering::Relaxed) { Err(Errno::BADF) } else { Ok(()) }
-    }
-
-    /// Writes what there is room for.
-    ///
-    /// # Errors
-    /// `EAGAIN` where there is no room, and the errors of send(2).
-    pub fn write(
-        &self,
-        socket: BorrowedFd<'_>,
-        from: &[IoSlice<'_>],
-        flags: SendFlags,
-    ) -> Result<usize, Errno> {
-        self.write_with(socket, from, || {
-            let mut none = SendAncillaryBuffer::default();
-            sendmsg(socket, from, &mut none, flags | SendFlags::DONTWAIT)
-        })
-    }
-
-    /// As [`Self::write`], where `send` writes to the kernel. It never blocks.
-    ///
-    /// # Errors
-    /// As [`Self::write`].
-    pub fn write_with(
-        &self,
-        socket: BorrowedFd<'_>,
-        from: &[IoSlice<'_>],
-        send: impl FnOnce() -> Result<usize, Errno>,
-    ) -> Result<usize, Errno> {
-        self.check(Errno::PIPE)?;
-        let held = family::lock(self.seat.write_lock()).ok_or(Errno::AGAIN)?;
-        let mut end = self.seat.outgoing();
-        let Some(shared) = self.for_writing() else {
-            return self.write_kernel(&mut end, None, send);
-        };
-        self.pay(shared, socket)?;
-        let wants = shared.slot.wants().get();
-        if wants == Wants::Gone && !end.is_left {
-            self.take_back(shared, socket, &mut end)?;
-        }
-        let is_ended = self.seat.is_ended();
-        let by_ring = wants.is_ring() && !self.seat.refuses() && !is_ended;
-        let way = self.begin(shared, &mut end, by_ring);
-        match way {
-            Err(Malformed) => Err(self.break_off(socket)),
-            Ok(To::Wait) if !is_ended => Err(Errno::AGAIN),
-            Ok(To::Kernel | To::Wait) => self.write_kernel(&mut end, Some(shared), send),
-            Ok(To::Ring(Span { len: 0, .. })) => self.look_for_death(shared, socket),
-            Ok(To::Ring(span)) => self.write_ring((held, shared), (end, socket), span, from),
-        }
-    }
-
-    /// The way of the next bytes; tells the reader where it changes. A ring is begun only if the
-    /// reader, which sees that, has not gone back to the kernel at the same moment.
-    #[inline]
-    fn begin(&self, shared: &Shared, end: &mut Outgoing, by_ring: bool) -> Result<To, Malformed> {
-        let before = *end;
-        let way = end.way(self.taken_by_peer(shared, end), by_ring);
-        self.seat.set_outgoing(end, &before);
-        shared.slot.tell(&end.written, &before.written);
-        let begins_ring = by_ring && end.written.segment != before.written.segment;
-        if begins_ring && !shared.slot.wants().look().is_ring() {
-            return self.begin(shared, end, false);
-        }
-        way
-    }
-
-    fn write_kernel(
-        &self,
-        end: &mut Outgoing,
-        shared: Option<&Shared>,
-        send: impl FnOnce() -> Result<usize, Errno>,
-    ) -> Result<usize, Errno> {
-        let sent = send()?;
-        end.wrote(sent as u64);
-        self.seat.set_tail(end.written.tail);
-        if let Some(shared) = shared {
-            shared.slot.publish(end.written.tail);
-        }
-        self.seat.count_kernel_written(sent as u64);
-        Ok(sent)
-    }
-
-    #[inline]
-    fn write_ring(
-        &self,
-        (held, shared): (Held<'_>, &Shared),
-        (mut end, socket): (Outgoing, BorrowedFd<'_>),
-        mut span: Span,
-        from: &[IoSlice<'_>],
-    ) -> Result<usize, Errno> {
-        let mut copied = 0;
-        for piece in from {
-            if span.place + piece.len() as u64 >= SMALL && !large::admit(&self.seat, shared) {
-                span.len = span.len.min(SMALL.saturating_sub(span.place));
-                if span.len == 0 && copied == 0 {
-                    return self.look_for_death(shared, socket);
-                }
-            }
-            let len = piece.len().min(span.len as usize);
-            shared.slot.copy_in(span.place, &piece[..len]);
-            span = advanced(span, len);
-            copied += len;
-        }
-        end.wrote(copied as u64);
-        self.seat.set_tail(end.written.tail);
-        shared.slot.publish(end.written.tail);
-        drop(held);
-        match shared.slot.wants().look() {
-            Wants::Looking | Wants::Kernel => {}
-            wants @ (Wants::Bell(_) | Wants::KernelBell(_)) => {
-                if !shared.wake_reader(wants) {
-                    return Err(self.break_off(socket));
-                }
-            }
-            Wants::Gone => {
-                let _ = self.settle(socket);
-            }
-        }
-        Ok(copied)
-    }
-
-    /// The ring is full. Whether its reader has died, only the kernel knows.
-    #[cold]
-    fn look_for_death(&self, shared: &Shared, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
-        let _ = poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        let found = looked[0].revents();
-        let has_ended = found.contains(PollFlags::RDHUP) && !self.seat.has_shut_reading();
-        let is_dead = found.intersects(PollFlags::ERR | PollFlags::HUP);
-        if is_dead || (has_ended && !shared.slot.is_ended()) {
-            // The next write is the kernel's, which knows the error.
-            self.seat.end();
-        }
-        Err(Errno::AGAIN)
-    }
-
-    /// Bytes of the ring that were written, and that the peer has not read.
-    pub fn unread_by_peer(&self) -> u64 {
-        let Some(shared) = self.shared() else { return 0 };
-        let end = self.seat.outgoing();
-        match end.written.segment % 2 {
-            1 if !end.is_left => {
-                end.written.tail.saturating_sub(self.taken_by_peer(shared, &end).head)
-            }
-            _ => self.seat.owed().len,
-        }
-    }
-
-    /// Whether the peer has closed its end, or died, before it has read all bytes of the ring.
-    pub fn is_reset_by_peer(&self, socket: BorrowedFd<'_>) -> bool {
-        let Some(shared) = self.shared() else { return false };
-        let is_left = shared.slot.wants().get() == Wants::Gone || !shared.slot.is_ended();
-        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
-        is_left
-            && !self.seat.has_shut_reading()
-            && self.unread_by_peer() > 0
-            && poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-            && looked[0].revents().contains(PollFlags::HUP)
-    }
-
-    /// Whether the way of the next bytes has room for more than a few.
-    #[inline]
-    pub fn writable(&self) -> Ready {
-        let Some(shared) = self.shared() else { return Ready::AskKernel };
-        let by_ring =
-            shared.slot.wants().get().is_ring() && !self.seat.is_ended() && !self.seat.refuses();
-        let written = self.seat.outgoing().written;
-        let Taken { head, segment } = shared.slot.taken();
-        let is_full = written.segment.wrapping_sub(segment) as usize + 1 >= MARKS;
-        let is_in_ring = written.segment % 2 == 1;
-        match by_ring {
-            true if is_full && !is_in_ring => Ready::AskKernel,
-            true => {
-                let used = written.tail.saturating_sub(head);
-                let place = written.tail.wrapping_sub(written.origin) % RING;
-                let is_small = is_in_ring && place >= SMALL && !self.seat.is_large();
-                let has_room = RING.saturating_sub(used) >= WRITABLE;
-                if has_room && (used == 0 || !is_small) { Ready::Yes } else { Ready::No }
-            }
-            false if is_full && is_in_ring && !self.seat.is_ended() => Ready::No,
-            false => Ready::AskKernel,
-        }
     }
 
     /// This side reads nothing any more.

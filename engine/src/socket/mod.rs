@@ -6,8 +6,8 @@
 //! |---|---|
 //! | `pair.rs` | two processes that share memory, and the bells by which they wake each other |
 //! | `ends.rs` | the memory of this process's ends |
-//! | `connection.rs` | one connection: write, and its beginning and end, without blocking |
-//! | `connection/reading.rs` | read, without blocking |
+//! | `connection.rs` | one connection: its beginning and its end |
+//! | `connection/reading.rs`, `writing.rs` | read and write, without blocking |
 //! | `connection/large.rs` | rings that a process uses beyond their first bytes, a bounded number |
 //! | `connection/owed.rs` | bytes of the ring whose reader has gone |
 //! | `connection/wishes.rs` | by which way bytes are to come, and who is woken |

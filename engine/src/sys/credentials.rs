@@ -2,6 +2,7 @@
 //!
 //! A process of another PID namespace has the number 0 here, which the types of common libraries
 //! cannot hold.
+use super::errno;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use std::mem::size_of;
@@ -31,7 +32,7 @@ pub(crate) fn of_peer(socket: BorrowedFd<'_>) -> Result<Credentials, Errno> {
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, into, &raw mut len)
     };
     if got != 0 || (len as usize) < size_of::<libc::ucred>() {
-        return Err(last_error());
+        return Err(errno::last());
     }
     let pid = u32::try_from(found.pid).unwrap_or(0);
     Ok(Credentials { pid, uid: found.uid, gid: found.gid })
@@ -52,15 +53,11 @@ pub(crate) fn peer_has_group(socket: BorrowedFd<'_>, group: u32) -> bool {
         if got == 0 {
             return groups[..count.min(groups.len())].contains(&group);
         }
-        if last_error() != Errno::RANGE || count <= groups.len() || count > GROUPS_MAX {
+        if errno::last() != Errno::RANGE || count <= groups.len() || count > GROUPS_MAX {
             return false;
         }
         groups.resize(count, 0);
     }
-}
-
-fn last_error() -> Errno {
-    std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -12,6 +12,7 @@ pub(crate) mod claim;
 mod crc;
 pub(crate) mod credentials;
 pub mod descriptor;
+pub(crate) mod errno;
 pub mod fork;
 pub mod hidden;
 pub(crate) mod longest_file;

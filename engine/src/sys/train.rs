@@ -1,5 +1,6 @@
 //! Sending and receiving trains of datagrams, with as little overhead as possible: receiving is
 //! called all the time while no datagrams come.
+use super::errno;
 use arrayvec::ArrayVec;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -70,7 +71,7 @@ pub(crate) fn send_train<'a>(
     // SAFETY: name, pieces and control are ours, as long as the header says, and outlive the call;
     // none is written. All bytes of a piece are of datagrams that were lent to us.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, 0) };
-    if sent < 0 { Err(last_error()) } else { Ok(()) }
+    if sent < 0 { Err(errno::last()) } else { Ok(()) }
 }
 
 /// Room for the one control message that the system sends: a number, the length of datagrams.
@@ -105,7 +106,7 @@ pub(crate) fn receive_train(
     header.msg_controllen = size_of::<Control>();
     // SAFETY: name, room and control are ours, as long as the header says, and outlive the call.
     let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
-    let Ok(len) = usize::try_from(received) else { return Err(last_error()) };
+    let Ok(len) = usize::try_from(received) else { return Err(errno::last()) };
     let said = (control.head.cmsg_level, control.head.cmsg_type);
     let segment = match said == (libc::SOL_UDP, libc::UDP_GRO) {
         true => usize::try_from(control.segment).unwrap_or(0),
@@ -127,9 +128,4 @@ fn address(name: &libc::sockaddr_in6) -> Option<SocketAddr> {
         }
         _ => None,
     }
-}
-
-#[cold]
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

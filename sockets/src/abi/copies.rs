@@ -52,25 +52,21 @@ fn send_part(
     begin: u64,
     len: usize,
 ) -> Result<usize, Errno> {
-    let mut buffer = Box::new_uninit_slice(len.min(COPIED));
-    let mut done = 0;
-    while done < len {
-        let most = (len - done).min(COPIED);
-        let read = rustix::io::pread(file, &mut buffer[..most], begin + done as u64);
-        let written = read.and_then(|(piece, _)| match piece.len() {
-            0 => Ok(0),
-            _ => stream.write(fd, &[IoSlice::new(piece)], SendFlags::empty()),
-        });
-        match written {
-            Ok(len) => done += len,
-            Err(errno) if done == 0 => return Err(errno),
-            Err(_) => break,
+    let end_of_file = Errno::NODATA;
+    let sent = stream.write_by(fd, (len, SendFlags::empty()), |fd, done| {
+        let mut end = done;
+        while end < len {
+            let at = (file, begin + end as u64);
+            match stream.connection().write_file(borrowed(fd), at, len - end) {
+                Ok(written @ 1..) => end += written,
+                _ if end > done => break,
+                Ok(_) => return Err(end_of_file),
+                Err(errno) => return Err(errno),
+            }
         }
-        if written.is_ok_and(|len| len < most) {
-            break;
-        }
-    }
-    Ok(done)
+        Ok(end - done)
+    });
+    if sent == Err(end_of_file) { Ok(0) } else { sent }
 }
 
 /// sendfile64, as the C library has it.

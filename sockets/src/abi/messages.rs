@@ -2,7 +2,7 @@
 use super::addresses::Room;
 use super::bytes::{known_flags, receive_by};
 use super::names;
-use crate::stream::Stream;
+use crate::stream::{Stream, behind};
 use crate::sys::memory::{self, borrowed, keeping_errno, returned};
 use crate::sys::real;
 use ayre::socket::Reason;
@@ -90,12 +90,12 @@ pub(super) unsafe fn send(
     }
     stream.be_plain(Reason::Option);
     names::before_passing(message);
-    let mut is_sent = false;
-    returned(stream.write_by(fd, (&from, known), |fd, from| {
-        if is_sent {
-            return stream.connection().write(borrowed(fd), from, known);
+    let total = from.iter().map(|piece| piece.len()).sum();
+    returned(stream.write_by(fd, (total, known), |fd, done| {
+        if done > 0 {
+            return stream.connection().write(borrowed(fd), &behind(&from, done), known);
         }
-        let sent = stream.connection().write_with(borrowed(fd), from, || {
+        stream.connection().write_with(borrowed(fd), &from, || {
             let asked = msghdr {
                 msg_iov: from.as_ptr().cast_mut().cast(),
                 msg_iovlen: from.len(),
@@ -103,8 +103,6 @@ pub(super) unsafe fn send(
             };
             // SAFETY: the caller's; a piece of memory looks the same to C.
             outcome(unsafe { real::sendmsg(fd, &raw const asked, flags | libc::MSG_DONTWAIT) })
-        });
-        is_sent = sent.is_ok();
-        sent
+        })
     }))
 }

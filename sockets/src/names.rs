@@ -49,6 +49,7 @@ pub(crate) fn closing(fd: i32, socket: BorrowedFd<'_>) {
         Entry::Epoll(set) if set.is_called(fd) => return leave_epoll(set),
         Entry::Listener(_) | Entry::Epoll(_) => return,
     };
+    stream.forget(fd);
     if !stream.remove_name() {
         // Threads that wait by this name go on by another.
         return stream.wake_all();
@@ -88,6 +89,7 @@ pub(crate) fn abandon(stream: &Arc<Stream>, reason: Reason) {
         if matches!(&*entry, Entry::Stream(known) if Arc::ptr_eq(known, stream)) {
             stream.connection().close(memory::borrowed(fd));
             keep_reason(memory::borrowed(fd), reason);
+            stream.forget(fd);
             stream.sets().iter().for_each(|set| set.remove(fd));
             drop(table::set(fd, None));
         }
@@ -137,10 +139,10 @@ fn is_inherited(fd: i32) -> bool {
 /// Streams that another program inherits are the kernel's alone from now on.
 pub(crate) fn leave_inherited() {
     for (fd, entry) in table::all() {
-        if let Entry::Stream(stream) = &*entry
-            && is_inherited(fd)
-        {
-            stream.leave(Reason::Executed);
+        match &*entry {
+            Entry::Stream(stream) if is_inherited(fd) => stream.leave(Reason::Executed),
+            Entry::Epoll(set) if is_inherited(fd) => set.settle(),
+            _ => {}
         }
     }
 }

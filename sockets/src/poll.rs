@@ -156,9 +156,9 @@ impl Drop for Asleep<'_> {
         for (i, direction, bell) in &self.lain_down {
             self.streams[*i].stream.get_up(*direction, bell);
         }
-        for (pair, bell) in &self.bells {
+        for (_, bell) in &self.bells {
             bell.hush();
-            pair.take_rung(bell, |_| {});
+            bell.take_marks(|_| {});
         }
     }
 }

@@ -399,8 +399,8 @@ impl Stream {
 
     /// Wakes sleepers, which look again.
     fn wake(&self, sleepers: &[Sleeper]) {
-        let Some((pair, slot)) = self.connection.place() else { return };
-        sleepers.iter().flatten().for_each(|bell| pair.ring_own(bell, slot));
+        let Some((_, slot)) = self.connection.place() else { return };
+        sleepers.iter().flatten().for_each(|bell| bell.ring(slot));
     }
 
     /// Wakes all sleepers.
@@ -497,6 +497,17 @@ impl Stream {
     /// Tells that an epoll has the stream no longer.
     pub(crate) fn part(&self, set: &Arc<Set>) {
         self.watch.lock().part(set);
+    }
+
+    /// Tells that the program has removed the stream from an epoll, whose kernel has it still.
+    pub(crate) fn be_kept(&self, set: &Arc<Set>) {
+        self.watch.lock().be_kept(set);
+    }
+
+    /// A name of the stream is about to be something else: no epoll's kernel keeps it.
+    pub(crate) fn forget(&self, fd: i32) {
+        let keepers = self.watch.lock().keepers();
+        keepers.iter().for_each(|set| set.forget(fd));
     }
 
     /// The epolls that have the stream.

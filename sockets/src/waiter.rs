@@ -108,14 +108,12 @@ pub(crate) fn wait_for(
     let bell = pair.and_then(bell_for);
     stream.lie_down(direction, &bell);
     let slept = sleep(stream, fd, direction, (&bell, until));
-    // A peer that rings a bell has cleared the word that named it before.
-    let is_rung = stream.connection().bells()[direction as usize].is_none();
     stream.get_up(direction, &bell);
-    if let (Some(pair), Some(bell)) = (pair, &bell) {
-        if is_rung {
+    if let Some(bell) = &bell {
+        if bell.is_rung() {
             bell.hush();
         }
-        pair.take_rung(bell, |_| {});
+        bell.take_marks(|_| {});
     }
     slept
 }

@@ -22,6 +22,8 @@ pub(crate) struct Watch {
     sleepers: [Vec<Sleeper>; 2],
     /// The epolls that have the stream.
     sets: Vec<Weak<Set>>,
+    /// The epolls that have it for the kernel only.
+    keepers: Vec<Weak<Set>>,
     /// Bytes come by the kernel, for good.
     is_plain: bool,
     /// Calls that wait for the stream to read or write.
@@ -180,6 +182,7 @@ impl Watch {
 
     /// An epoll has the stream. Whether another one has it, too.
     pub(crate) fn join(&mut self, set: &Arc<Set>) -> bool {
+        self.part(set);
         self.sets.retain(|known| known.strong_count() > 0);
         if !self.sets.iter().any(|known| known.as_ptr() == Arc::as_ptr(set)) {
             self.sets.push(Arc::downgrade(set));
@@ -189,11 +192,25 @@ impl Watch {
 
     /// An epoll has the stream no longer.
     pub(crate) fn part(&mut self, set: &Arc<Set>) {
-        self.sets.retain(|known| known.as_ptr() != Arc::as_ptr(set));
+        for known in [&mut self.sets, &mut self.keepers] {
+            known.retain(|known| known.as_ptr() != Arc::as_ptr(set));
+        }
+    }
+
+    /// The program has removed the stream from an epoll, whose kernel has it still.
+    pub(crate) fn be_kept(&mut self, set: &Arc<Set>) {
+        self.part(set);
+        self.keepers.retain(|known| known.strong_count() > 0);
+        self.keepers.push(Arc::downgrade(set));
     }
 
     /// The epolls that have the stream.
     pub(crate) fn sets(&self) -> Vec<Arc<Set>> {
         self.sets.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The epolls that have the stream for the kernel only.
+    pub(crate) fn keepers(&self) -> Vec<Arc<Set>> {
+        self.keepers.iter().filter_map(Weak::upgrade).collect()
     }
 }

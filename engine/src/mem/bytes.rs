@@ -117,8 +117,8 @@ impl Mapping {
         unsafe { copy_any(from, to, len) }
     }
 
-    /// Reads bytes of a file, from this position on, into the mapping. Returns their number, which is
-    /// smaller at the end of the file.
+    /// Reads bytes of a file, from this position on, into the mapping. Returns their number, which
+    /// is smaller at the end of the file.
     ///
     /// # Errors
     /// Those of pread(2).

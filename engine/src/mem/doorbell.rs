@@ -65,3 +65,45 @@ impl<'a> Doorbell<'a> {
         self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
+
+/// A word by which the owner of a bell says whether it is to be rung: once in each sleep.
+pub(crate) struct Sleep<'a>(&'a AtomicU32);
+
+/// The owner sleeps, or is about to.
+const ASLEEP: u32 = 0;
+/// It is awake, or was rung.
+const AWAKE: u32 = 1;
+
+impl<'a> Sleep<'a> {
+    pub(crate) fn over(word: &'a AtomicU32) -> Self {
+        Self(word)
+    }
+
+    /// The owner is about to sleep; orders what it looks at next behind that.
+    pub(crate) fn begin(&self) {
+        // Relaxed: the fence orders.
+        self.0.store(ASLEEP, Ordering::Relaxed);
+        // FENCE-A1: one that rings marks, and then looks at this word, behind a fence of its own.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The owner is awake, and looks at marks before it sleeps again.
+    pub(crate) fn end(&self) {
+        // Relaxed: one that sees it late rings in vain.
+        self.0.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Whether the owner was rung since it began to sleep.
+    pub(crate) fn is_over(&self) -> bool {
+        // Relaxed: the bell's counter wakes.
+        self.0.load(Ordering::Relaxed) != ASLEEP
+    }
+
+    /// Behind a mark: whether the bell is to be rung.
+    pub(crate) fn disturb(&self) -> bool {
+        // FENCE-R1: pairs with the fence of begin().
+        fence(Ordering::SeqCst);
+        // Relaxed: it only decides which thread rings.
+        self.0.load(Ordering::Relaxed) == ASLEEP && self.0.swap(AWAKE, Ordering::Relaxed) == ASLEEP
+    }
+}

@@ -67,6 +67,8 @@ pub(crate) mod map;
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(all(test, loom))]
+mod model_bell;
+#[cfg(all(test, loom))]
 mod model_biased;
 #[cfg(all(test, loom))]
 mod model_depot;

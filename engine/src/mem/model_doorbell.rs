@@ -3,7 +3,7 @@
 //! full, and a reader that sleeps while it is empty. The bells are under a lock, as in the kernel.
 //!
 //! An end that sleeps while it could go on sleeps for ever, which loom reports.
-use super::doorbell::{Doorbell, tell, told};
+use super::doorbell::{Doorbell, Sleep, tell, told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use ayre_proto::socket::Wants;
 use loom::cell::UnsafeCell;
@@ -22,8 +22,8 @@ enum Mutant {
     SetsWithoutFence,
     /// An end sleeps without a look behind its word.
     SleepsAtOnce,
-    /// An end forgets that its bell was rung after it has said that it sleeps.
-    HushesLate,
+    /// An end forgets that its bell was rung, and does not say that it is to be rung again.
+    StaysAwake,
     /// The writer does not wake a reader that has changed its mind meanwhile.
     LeavesKernelAsleep,
 }
@@ -32,7 +32,7 @@ const MUTANTS: [Mutant; 5] = [
     Mutant::LooksWithoutFence,
     Mutant::SetsWithoutFence,
     Mutant::SleepsAtOnce,
-    Mutant::HushesLate,
+    Mutant::StaysAwake,
     Mutant::LeavesKernelAsleep,
 ];
 
@@ -43,6 +43,7 @@ const BYTES: u64 = 2;
 struct End {
     position: AtomicU64,
     word: AtomicU32,
+    sleep: AtomicU32,
     is_rung: Mutex<bool>,
     changed: Condvar,
 }
@@ -62,22 +63,20 @@ impl End {
     fn new() -> Self {
         let word = AtomicU32::new(Wants::Looking.to_word());
         let (is_rung, changed) = (Mutex::new(false), Condvar::new());
-        Self { position: AtomicU64::new(0), word, is_rung, changed }
+        let sleep = AtomicU32::new(0);
+        Self { position: AtomicU64::new(0), word, sleep, is_rung, changed }
     }
 
     fn doorbell(&self) -> Doorbell<'_> {
         Doorbell::over(&self.word)
     }
 
-    /// As `Bell::hush`.
-    fn hush(&self) {
-        *self.is_rung.lock().expect("nobody panics") = false;
-    }
-
     /// As `Pair::ring`.
     fn ring(&self) {
-        *self.is_rung.lock().expect("nobody panics") = true;
-        self.changed.notify_all();
+        if Sleep::over(&self.sleep).disturb() {
+            *self.is_rung.lock().expect("nobody panics") = true;
+            self.changed.notify_all();
+        }
     }
 }
 
@@ -94,6 +93,14 @@ impl Bed {
         }
     }
 
+    /// As `Bell::hush`.
+    fn hush(&self, end: &End) {
+        *end.is_rung.lock().expect("nobody panics") = false;
+        if self.mutant != Mutant::StaysAwake {
+            Sleep::over(&end.sleep).begin();
+        }
+    }
+
     /// As `waiter::wait_for`: says how it sleeps, looks again, and sleeps.
     fn sleep_until(&self, end: &End, wants: Wants, is_ready: impl Fn() -> bool) {
         while !is_ready() {
@@ -103,17 +110,18 @@ impl Bed {
             } else {
                 end.doorbell().set(wants);
             }
-            if self.mutant == Mutant::HushesLate {
-                end.hush();
-            }
-            if self.mutant == Mutant::SleepsAtOnce || !is_ready() {
+            let sleeps = self.mutant == Mutant::SleepsAtOnce || !is_ready();
+            if sleeps {
                 let mut is_rung = end.is_rung.lock().expect("nobody panics");
                 while !*is_rung {
                     is_rung = end.changed.wait(is_rung).expect("nobody panics");
                 }
             }
             end.doorbell().set(Wants::Looking);
-            end.hush();
+            // A bell may be rung behind the word, so one that has woken is hushed as well.
+            if sleeps || Sleep::over(&end.sleep).is_over() {
+                self.hush(end);
+            }
         }
     }
 

@@ -4,8 +4,8 @@
 //!   pair:     shared by two processes and their forked children
 //!                   0  header: magic, processes and bells of each side
 //!                USED  a bit for each slot
-//!                RUNG  rung connections: for each side and bell a bit for each slot, and words
-//!                      that tell where bits are set
+//!                RUNG  for each side and bell, `socket/bell.rs`: whether it is to be rung, and
+//!                      for which slots it was
 //!               PORTS  the slot that was offered last, for each port
 //!          FIRST_SLOT  for each slot 640 bytes: offer | direction 0: written, taken | direction 1
 //!          FIRST_RING  for each slot a ring for each direction
@@ -18,6 +18,10 @@
 //!
 //! The lowest free slot is used first, and rings are mapped in blocks. So a pair with few
 //! connections needs little memory and few addresses.
+mod bell;
+
+use self::bell::BELL_BYTES;
+pub(crate) use self::bell::BellMemory;
 use super::bits::Bits;
 use super::doorbell::{self, Doorbell};
 use super::file::{Pages, check_foreign, memory_file};
@@ -25,7 +29,8 @@ use super::map::Mapping;
 use super::part::Part;
 use crate::error::SetupError;
 use crate::machine;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, Ordering};
+use crate::sys::cycles;
 use crate::sys::descriptor::Descriptor;
 use crate::sys::hidden::Hidden;
 use ayre_proto::socket::{MARKS, RING, SMALL, Span, Taken, Wants, Written};
@@ -41,15 +46,11 @@ pub(crate) const SLOTS: u32 = 1 << 14;
 /// Bells of each side of a pair.
 pub(crate) const BELLS: u16 = 256;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"ayresok2");
+const MAGIC: u64 = u64::from_le_bytes(*b"ayresok3");
 const PROCESSES: u64 = 8;
 const USED: u64 = 2048;
 const RUNG: u64 = USED + SLOTS as u64 / 8;
-const RUNG_WORDS: u32 = SLOTS / 64;
-/// Words of a bell that tell which others have bits.
-const RUNG_SUMS: u32 = RUNG_WORDS / 64;
-const RUNG_BYTES: u64 = 8 * (RUNG_SUMS + RUNG_WORDS) as u64;
-const PORTS: u64 = RUNG + 2 * BELLS as u64 * RUNG_BYTES;
+const PORTS: u64 = RUNG + 2 * BELLS as u64 * BELL_BYTES as u64;
 const FIRST_SLOT: u64 = PORTS + 4 * (1 << 16);
 const SLOT_BYTES: u64 = 640;
 const FIRST_RING: u64 = FIRST_SLOT + SLOTS as u64 * SLOT_BYTES;
@@ -82,7 +83,8 @@ const ORIGIN: usize = 8;
 const SEGMENT: usize = 16;
 const ROOM_WANTS: usize = 20;
 const MARK: usize = 24;
-const IS_LARGE: usize = 56;
+const SINCE: usize = 56;
+const IS_LARGE: usize = 64;
 /// Within the line of a reader.
 const HEAD: usize = 0;
 const TAKEN_SEGMENT: usize = 8;
@@ -225,47 +227,11 @@ impl PairMemory {
         (bell < u32::from(BELLS)).then_some(bell as u16)
     }
 
-    /// A word of a bell: a sum, or behind them a word with bits of slots.
-    fn rung(&self, (side, bell): (Side, u16), word: u32) -> &AtomicU64 {
-        let line = side as u64 * u64::from(BELLS) + u64::from(bell);
-        self.shared.word(RUNG + line * RUNG_BYTES + 8 * u64::from(word))
-    }
-
-    /// Marks a slot as one for which a bell of this side rings.
-    pub(crate) fn mark_rung(&self, side: Side, bell: u16, slot: u32) {
-        let word = slot / 64;
-        let bits = self.rung((side, bell), RUNG_SUMS + word);
-        // SOCK-R4: the woken side sees what it is woken for.
-        bits.fetch_or(1 << (slot % 64), Ordering::Release);
-        let sum = self.rung((side, bell), word / 64);
-        // SOCK-R4: the bit is there before the sum says so.
-        sum.fetch_or(1 << (word % 64), Ordering::Release);
-    }
-
-    /// Takes the marks of a bell of this side, and calls `each` with the slots.
-    pub(crate) fn take_rung(&self, bell: u16, mut each: impl FnMut(u32)) {
-        for sum in 0..RUNG_SUMS {
-            self.take_bits(bell, sum, |word| {
-                self.take_bits(bell, RUNG_SUMS + 64 * sum + word, |bit| {
-                    each(64 * (64 * sum + word) + bit);
-                });
-            });
-        }
-    }
-
-    /// Takes the bits of a word of a bell of this side.
-    fn take_bits(&self, bell: u16, word: u32, mut each: impl FnMut(u32)) {
-        let bits = self.rung((self.side, bell), word);
-        // Relaxed: a look; the swap orders.
-        if bits.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        // SOCK-A4: what the mark was set for is visible.
-        let mut set = bits.swap(0, Ordering::Acquire);
-        while set != 0 {
-            each(set.trailing_zeros());
-            set &= set - 1;
-        }
+    /// The memory of a bell.
+    pub(crate) fn bell(&self, side: Side, number: u16) -> BellMemory {
+        assert!(number < BELLS, "bells have small numbers");
+        let n = side as u64 * u64::from(BELLS) + u64::from(number);
+        BellMemory::new(&self.shared, RUNG + n * BELL_BYTES as u64)
     }
 
     fn used(&self) -> Bits<'_> {
@@ -468,6 +434,18 @@ impl SlotMemory {
             // SOCK-R1: the mark is there before the segment's number says so.
             self.shared.half(line + SEGMENT).store(out.segment, Ordering::Release);
         }
+    }
+
+    /// Tells the reader that the ring, which was empty, has bytes from now on. Before
+    /// [`Self::publish`].
+    #[inline]
+    pub(crate) fn stamp(&self) {
+        self.shared.set(self.written_line(self.out) + SINCE, cycles::count());
+    }
+
+    /// From when on the ring that this side reads has had bytes: a claim.
+    pub(crate) fn since(&self) -> u64 {
+        self.shared.get(self.written_line(1 - self.out) + SINCE)
     }
 
     /// Tells the reader how many bytes were written.

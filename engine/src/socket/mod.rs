@@ -33,6 +33,12 @@ pub use self::seen::{SeenEnd, SeenProcess, SeenWay};
 pub use crate::mem::socket::Side;
 pub use ayre_proto::socket::{RING, Reason, policy};
 
+/// A count that grows with the time, and that all processes of the host share.
+#[inline]
+pub fn cycles() -> u64 {
+    crate::sys::cycles::count()
+}
+
 /// Before a fork.
 pub fn lock_family() {
     pair::lock();

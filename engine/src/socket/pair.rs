@@ -1,5 +1,5 @@
 //! Two processes that share memory for their connections.
-use crate::mem::socket::{BELLS, OFFER_WORDS, PairMemory, Side, SlotMemory};
+use crate::mem::socket::{BELLS, BellMemory, OFFER_WORDS, PairMemory, Side, SlotMemory};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::sys::fork::Shared;
 use crate::sys::hidden::Hidden;
@@ -22,6 +22,7 @@ pub(super) const FIRST_BELLS: usize = 2;
 #[derive(Debug)]
 pub struct Bell {
     number: u16,
+    memory: BellMemory,
     counter: Hidden,
 }
 
@@ -44,15 +45,55 @@ impl Bell {
         Wants::Bell(self.number)
     }
 
-    /// Forgets that it was rung.
+    /// Forgets that it was rung. From now on it is to be rung again.
     pub fn hush(&self) {
         let _ = read(self.fd(), &mut [0; 8]);
+        self.memory.sleep().begin();
+    }
+
+    /// Whether it was rung since it was hushed.
+    pub fn is_rung(&self) -> bool {
+        self.memory.sleep().is_over()
+    }
+
+    /// Its owner is awake, and looks at its marks before it sleeps again: nobody rings.
+    pub fn wake_up(&self) {
+        self.memory.sleep().end();
+    }
+
+    /// Its owner is about to sleep. It is to look at the marks behind that.
+    pub fn lie_down(&self) {
+        self.memory.sleep().begin();
+    }
+
+    /// Whether there are marks: slots for which it was, or would have been, rung.
+    #[inline]
+    pub fn is_marked(&self) -> bool {
+        self.memory.is_marked()
+    }
+
+    /// Takes the marks, and calls `each` with their slots.
+    pub fn take_marks(&self, each: impl FnMut(u32)) {
+        self.memory.take_marks(each);
+    }
+
+    /// Rings it for a slot, from this process.
+    pub fn ring(&self, slot: u32) {
+        self.memory.mark(slot);
+        self.ring_again();
+    }
+
+    /// Wakes its owner, if that sleeps, for the marks that there are.
+    pub fn ring_again(&self) {
+        wake(&self.memory, self.fd());
     }
 }
 
-/// A full counter wakes as well.
-fn ring(counter: BorrowedFd<'_>) {
-    let _ = write(counter, &1u64.to_ne_bytes());
+/// Wakes a bell's owner if it sleeps. A full counter wakes as well.
+fn wake(memory: &BellMemory, counter: BorrowedFd<'_>) {
+    if memory.sleep().disturb() {
+        let _ = write(counter, &1u64.to_ne_bytes());
+    }
 }
 
 /// This process's part in a pair.
@@ -64,7 +105,7 @@ pub struct Pair {
     /// The process that the peer is, or was forked from.
     peer: Option<Process>,
     /// The bells of the other side, as far as they were passed on.
-    theirs: Vec<OnceLock<Hidden>>,
+    theirs: Vec<OnceLock<(BellMemory, Hidden)>>,
     /// Bells that the peer has, and that nobody of this process uses.
     first: Shared<Vec<Bell>>,
     /// The number that the maker shows in the SYN of each connection; 0: not known yet.
@@ -121,7 +162,7 @@ impl Pair {
     pub(super) fn keep_first(&self, counters: Vec<OwnedFd>) -> Result<(), Errno> {
         for counter in counters {
             let number = self.memory.next_bell().ok_or(Errno::MFILE)?;
-            let bell = Bell { number, counter: Hidden::new(counter)? };
+            let bell = self.own(number, Hidden::new(counter)?);
             self.first.lock().push(bell);
         }
         Ok(())
@@ -129,8 +170,13 @@ impl Pair {
 
     pub(super) fn keep_theirs(&self, number: u16, counter: OwnedFd) -> Result<(), Errno> {
         let place = self.theirs.get(usize::from(number)).ok_or(Errno::INVAL)?;
-        let _ = place.set(Hidden::new(counter)?);
+        let memory = self.memory.bell(self.side().other(), number);
+        let _ = place.set((memory, Hidden::new(counter)?));
         Ok(())
+    }
+
+    fn own(&self, number: u16, counter: Hidden) -> Bell {
+        Bell { number, memory: self.memory.bell(self.side(), number), counter }
     }
 
     /// The side of this process.
@@ -212,7 +258,7 @@ impl Pair {
         // A fork of the peer meanwhile: nobody knows which process has taken it.
         let is_one = self.memory.processes(self.side().other()).load(Ordering::Relaxed) <= 1;
         let counter = Hidden::new(counter).ok()?;
-        is_one.then_some(Bell { number, counter })
+        is_one.then(|| self.own(number, counter))
     }
 
     /// Takes a bell back that nobody uses any more.
@@ -232,16 +278,10 @@ impl Pair {
         if place.get().is_none() {
             self.take_theirs();
         }
-        let Some(counter) = place.get() else { return false };
-        self.memory.mark_rung(self.side().other(), bell, slot);
-        ring(counter.fd());
+        let Some((memory, counter)) = place.get() else { return false };
+        memory.mark(slot);
+        wake(memory, counter.fd());
         true
-    }
-
-    /// Rings a bell of this process for a slot.
-    pub fn ring_own(&self, bell: &Bell, slot: u32) {
-        self.memory.mark_rung(self.side(), bell.number, slot);
-        ring(bell.fd());
     }
 
     /// Takes the bells that the peer has passed on.
@@ -277,11 +317,6 @@ impl Pair {
                 first.clear();
             }
         });
-    }
-
-    /// Calls `each` with the slots for which a bell of this process was rung.
-    pub fn take_rung(&self, bell: &Bell, each: impl FnMut(u32)) {
-        self.memory.take_rung(bell.number, each);
     }
 }
 

@@ -4,13 +4,14 @@
 //! |---|---|
 //! | connections | credentials and ends of peers, claims on a file, trains of datagrams |
 //! | launchers | sockets that a process was started with, the PMIx library |
-//! | speed | special instructions, counts of context switches |
+//! | speed | special instructions, counts of cycles and of context switches |
 //! | the program whose process it is | descriptors, threads, forks and limits without surprises |
 pub mod bell;
 pub(crate) mod claim;
 #[cfg(feature = "net")]
 mod crc;
 pub(crate) mod credentials;
+pub(crate) mod cycles;
 pub mod descriptor;
 pub(crate) mod errno;
 pub mod fork;

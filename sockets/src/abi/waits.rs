@@ -84,19 +84,14 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     // SAFETY: as above.
     let wanted = unsafe { event.as_ref() }.map(|event| (event.events, event.u64));
     let result = match (op, wanted) {
-        (libc::EPOLL_CTL_ADD, Some(wanted)) => {
-            let Some(stream) = stream else { return real() };
-            set.add(fd, &stream, wanted)
-        }
-        (libc::EPOLL_CTL_MOD, Some(wanted)) => match set.change(fd, wanted) {
-            Some(changed) => changed,
-            None => return real(),
-        },
-        (libc::EPOLL_CTL_DEL, _) => {
-            set.remove(fd);
-            return real();
-        }
-        _ => return real(),
+        (libc::EPOLL_CTL_ADD, Some(wanted)) => stream.map(|stream| set.add(fd, &stream, wanted)),
+        (libc::EPOLL_CTL_MOD, Some(wanted)) => set.change(fd, wanted),
+        (libc::EPOLL_CTL_DEL, _) => set.delete(fd, stream.as_ref()),
+        _ => None,
+    };
+    let Some(result) = result else {
+        wanted.into_iter().for_each(|(_, data)| set.free_data(data));
+        return real();
     };
     returned(result.map(|()| 0)) as c_int
 }
@@ -135,12 +130,7 @@ unsafe fn wait(
     if let Some(told) = set.wait_idle(room, until, mask) {
         return returned(told) as c_int;
     }
-    let told = match set.wait(room, until, mask) {
-        Ok(told) => told,
-        Err(errno) => return returned(Err(errno)) as c_int,
-    };
-    room[..told.len()].copy_from_slice(&told);
-    told.len() as c_int
+    returned(set.wait(room, until, mask)) as c_int
 }
 
 /// epoll_wait, as the C library has it.

@@ -39,6 +39,13 @@ impl Connection {
         self.shared().map_or(0, |shared| shared.slot.written().tail)
     }
 
+    /// From when on the ring has had bytes, by the count of [`crate::socket::cycles`]. The peer
+    /// claims that.
+    #[inline]
+    pub fn since(&self) -> u64 {
+        self.shared().map_or(0, |shared| shared.slot.since())
+    }
+
     /// How many bytes there are to read in the ring, and whether more may be with the kernel.
     pub fn unread(&self) -> (u64, bool) {
         match self.next() {

@@ -98,7 +98,7 @@ impl Connection {
             Ok(To::Kernel | To::Wait) => self.write_kernel(&mut end, Some(shared), send),
             Ok(To::Ring(Span { len: 0, .. })) => self.look_for_death(shared, socket),
             Ok(To::Ring(span)) => match put(shared, span) {
-                Ok(len) => self.wrote((held, shared), (end, socket), len),
+                Ok(len) => self.wrote((held, shared), (end, socket), span, len),
                 Err(Errno::AGAIN) => self.look_for_death(shared, socket),
                 Err(errno) => Err(errno),
             },
@@ -141,7 +141,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// The part of the ring that may be used for so many bytes.
+    /// The part of the ring that may be used for this number of bytes.
     #[inline]
     fn admitted(&self, shared: &Shared, mut span: Span, len: usize) -> Span {
         if span.place + len as u64 >= SMALL && !large::admit(&self.seat, shared) {
@@ -167,16 +167,20 @@ impl Connection {
         Ok(copied)
     }
 
-    /// Tells the reader of bytes that are in the ring.
+    /// Tells the reader of bytes that were put into the free part of the ring.
     #[inline]
     fn wrote(
         &self,
         (held, shared): (Held<'_>, &Shared),
         (mut end, socket): (Outgoing, BorrowedFd<'_>),
+        free: Span,
         copied: usize,
     ) -> Result<usize, Errno> {
         end.wrote(copied as u64);
         self.seat.set_tail(end.written.tail);
+        if free.len == RING {
+            shared.slot.stamp();
+        }
         shared.slot.publish(end.written.tail);
         drop(held);
         match shared.slot.wants().look() {

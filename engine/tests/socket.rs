@@ -352,10 +352,10 @@ fn a_pair_has_16384_connections_and_256_bells_of_each_side() {
         assert_eq!(bells.len(), 256);
         // A bell of the last slots tells of no other ones.
         let mut rung = Vec::new();
-        [5, 4095, 4096, 16_383].iter().for_each(|slot| side.ring_own(&bells[3], *slot));
-        side.take_rung(&bells[3], |slot| rung.push(slot));
+        [5, 4095, 4096, 16_383].iter().for_each(|slot| bells[3].ring(*slot));
+        bells[3].take_marks(|slot| rung.push(slot));
         assert_eq!(rung, [5, 4095, 4096, 16_383]);
-        side.take_rung(&bells[3], |slot| panic!("slot {slot} was taken already"));
+        bells[3].take_marks(|slot| panic!("slot {slot} was taken already"));
     }
 }
 
@@ -513,7 +513,7 @@ fn a_bell_that_was_passed_on_late_is_heard() {
         let rung: Vec<bool> = bells.iter().map(|bell| is_readable(&bell.fd())).collect();
         assert_eq!(rung, [false, false, false, false, true]);
         let mut slots = Vec::new();
-        pairs[1].take_rung(&bells[4], |slot| slots.push(slot));
+        bells[4].take_marks(|slot| slots.push(slot));
         assert_eq!(slots, [far.connection.place().unwrap().1]);
         assert_eq!(far.read(&mut [0; 2], RecvFlags::empty()), Ok(1));
     }

@@ -16,7 +16,7 @@ use world::{End, byte, bytes, check, connect, pair, sockets};
 const SLOTS: usize = 1 << 14;
 const USED: usize = 2048;
 const RUNG: usize = USED + SLOTS / 8;
-const RUNG_BYTES: usize = 8 * (SLOTS / 64 + SLOTS / 64 / 64);
+const RUNG_BYTES: usize = 128 + SLOTS / 8;
 const FIRST_SLOT: usize = RUNG + 2 * 256 * RUNG_BYTES + 4 * 65536;
 const SLOT_BYTES: usize = 640;
 /// All before the rings, and the rings of the first slots.
@@ -186,9 +186,9 @@ fn act(end: &End, act: Act) {
             assert!(connection.unread().0 <= RING);
         }
         Act::TakeRung => {
-            if let Some(pair) = pair {
-                pair.take_rung(&end.bell, |slot| assert!((slot as usize) < SLOTS));
-                pair.ring_own(&end.bell, slot);
+            if pair.is_some() {
+                end.bell.take_marks(|slot| assert!((slot as usize) < SLOTS));
+                end.bell.ring(slot);
             }
         }
         Act::MoreBells => {

@@ -14,6 +14,8 @@ mod end;
 mod messages;
 #[path = "calls/names.rs"]
 mod names;
+#[path = "calls/order.rs"]
+mod order;
 #[path = "calls/programs.rs"]
 mod programs;
 #[path = "calls/rows.rs"]
@@ -140,7 +142,10 @@ rows! {
         wrong_addresses close_while_a_thread_reads;
     names:
         two_epolls epoll_with_two_names epoll_with_two_names_at_first dup2_onto_all
-        order_of_connections;
+        removed_from_an_epoll removed_and_replaced;
+    order:
+        order_of_connections order_of_many_connections order_of_many_edges order_of_two_processes
+        unread_connection_keeps_no_place;
     programs:
         program_by_execl program_by_execl_of_many program_by_execle program_by_execlp
         program_by_execv program_by_execvp program_by_execvpe program_by_execve program_by_fexecve

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::common::call::{self, close, connect_to, family, listen_at};
+use crate::common::call::{self, close};
 use crate::end::{End, TIME};
 
 fn add(end: &mut End, epoll: c_int) {
@@ -16,7 +16,9 @@ fn wait(end: &mut End, epoll: c_int, time: c_int) {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     let told = call!(epoll_wait(epoll, &mut event, 1, time));
     end.told("epoll_wait", told);
-    end.say("event", (event.events, event.u64));
+    if told == Ok(1) {
+        end.say("event", (event.events, event.u64));
+    }
 }
 
 /// Requests and answers, of which the server hears by either name of its epoll.
@@ -65,65 +67,64 @@ pub(crate) fn epoll_with_two_names_at_first(end: &mut End) {
     wait(end, first, 0);
 }
 
-/// A second connection, beside the one of the row.
-fn another(end: &End) -> c_int {
-    const PORT: usize = 9;
-    let fd = call::socket(family(), 0).expect("a socket");
-    if !end.server {
-        assert!(end.shared.wait(|shared| shared.get(PORT) != 0), "the server listens again");
-        connect_to(fd, end.shared.get(PORT) as u16).expect("it connects");
-        return fd;
-    }
-    let port = listen_at(fd, 0).expect("a listener");
-    end.shared.set(PORT, u64::from(port));
-    let none = std::ptr::null_mut();
-    call!(accept(fd, none, std::ptr::null_mut())).expect("a connection") as c_int
+fn remove(end: &mut End, epoll: c_int) {
+    let told = call!(epoll_ctl(epoll, libc::EPOLL_CTL_DEL, end.fd, std::ptr::null_mut()));
+    end.told("EPOLL_CTL_DEL", told);
 }
 
-/// Has the kernel keep the order of this process's packets, which other processors would not.
-fn stay_on_one_processor() {
-    let mut set = zeroed!(libc::cpu_set_t);
-    // SAFETY: the set lives, and has room for this processor.
-    unsafe { libc::CPU_SET(libc::sched_getcpu() as usize, &mut set) };
-    call!(sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)).expect("a processor");
+// spec: SOCK-47
+/// An epoll tells nothing of what was removed, whatever comes there, and tells it when it is added
+/// again. It may have had two names meanwhile.
+pub(crate) fn removed_from_an_epoll(end: &mut End) {
+    let first = epoll();
+    add(end, first);
+    by_both_names(end, [first; 2]);
+    if !end.server {
+        end.meet();
+        call!(shutdown(end.fd, libc::SHUT_WR)).expect("it ends");
+        return end.meet();
+    }
+    remove(end, first);
+    remove(end, first);
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 3 };
+    let told = call!(epoll_ctl(first, libc::EPOLL_CTL_MOD, end.fd, &mut event));
+    end.told("EPOLL_CTL_MOD", told);
+    end.meet();
+    end.meet();
+    wait(end, first, 1);
+    add(end, first);
+    add(end, first);
+    wait(end, first, TIME);
+    remove(end, first);
+    let copy = duplicate(end.fd);
+    close(end.fd).expect("it closes");
+    end.fd = copy;
+    wait(end, first, 1);
+    add(end, first);
+    wait(end, first, TIME);
 }
 
-// spec: SOCK-39
-/// One byte goes by an idle connection, and then one by a busy one: no wait tells of the second
-/// byte alone.
-pub(crate) fn order_of_connections(end: &mut End) {
-    const ROUNDS: usize = 50;
-    let (busy, idle) = (end.fd, another(end));
-    if !end.server {
-        stay_on_one_processor();
-        for _ in 0..ROUNDS {
-            let sent = [idle, busy].map(|fd| call::write(fd, b"b"));
-            assert_eq!(sent, [Ok(1); 2], "both bytes go");
-            end.read_exactly(&mut [0]);
-        }
-        return;
-    }
-    let epoll = epoll();
-    for fd in [busy, idle] {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
-        call!(epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)).expect("it is added");
-    }
-    for round in 0..ROUNDS {
-        let mut told = Vec::new();
-        while !told.contains(&busy) {
-            let mut events = [libc::epoll_event { events: 0, u64: 0 }; 2];
-            let count = call!(epoll_wait(epoll, events.as_mut_ptr(), 2, TIME)).expect("events");
-            told.extend(events[..count].iter().map(|event| event.u64 as c_int));
-        }
-        if !told.contains(&idle) {
-            end.say("told of the second byte alone in round", round);
-        }
-        for fd in [idle, busy] {
-            assert_eq!(call::read(fd, &mut [0]), Ok(1), "the byte is there");
-        }
-        let told = call::write(busy, b"a");
-        end.told("answer", told);
-    }
+// spec: SOCK-47
+/// Something else has the data of a connection that was removed.
+pub(crate) fn removed_and_replaced(end: &mut End) {
+    let first = epoll();
+    add(end, first);
+    by_both_names(end, [first; 2]);
+    remove(end, first);
+    let [output, input] = call::pipe().expect("a pipe");
+    let (socket, kind) = (end.fd, (libc::EPOLLIN | libc::EPOLLET) as u32);
+    let mut event = libc::epoll_event { events: kind, u64: 3 };
+    call!(epoll_ctl(first, libc::EPOLL_CTL_ADD, output, &mut event)).expect("it is added");
+    assert_eq!(call::write(input, b"b"), Ok(1), "the byte goes");
+    wait(end, first, TIME);
+    wait(end, first, 1);
+    // The pipe comes to the connection's number.
+    add(end, first);
+    end.fd = duplicate(socket);
+    call!(dup2(output, socket)).expect("it is put there");
+    remove(end, first);
+    let told = call!(epoll_ctl(first, libc::EPOLL_CTL_DEL, socket, std::ptr::null_mut()));
+    end.told("EPOLL_CTL_DEL", told);
 }
 
 // spec: SOCK-18

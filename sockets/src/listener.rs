@@ -178,7 +178,12 @@ impl Listener {
             pairs.retain(|pair| Arc::strong_count(pair) > 1 || !pair.is_hung_up());
             self.used.store(pairs.len() + UNUSED_MOST, Ordering::Relaxed);
         }
-        if !pairs.iter().any(|pair| pair.code() == code) {
+        let is_known = |pairs: &[Arc<Pair>]| pairs.iter().any(|pair| pair.code() == code);
+        if !is_known(&pairs) {
+            // Its maker has knocked at a socket that listened at this place before.
+            pairs.extend(Pair::with_code(code));
+        }
+        if !is_known(&pairs) {
             let callers = self.doors.iter().map(|door| door.callers(|user| self.welcomes(user)));
             pairs.extend(callers.flatten());
         }
@@ -288,21 +293,49 @@ enum Found {
 /// not pay for a look each time.
 const NOBODY_FOR: Duration = Duration::from_millis(5);
 
-/// Places without a pair that are kept at a time.
-const NOBODY_MOST: usize = 256;
+/// Places of no use are looked for where there are more than twice as many as were of use, and
+/// these.
+const PLACES_MOST: usize = 16;
 
-static FOUND: Shared<BTreeMap<Place, Found>> = Shared::new(BTreeMap::new());
+/// Where this process has looked.
+#[derive(Debug)]
+struct Places {
+    found: BTreeMap<Place, Found>,
+    /// How many were of use when that was last looked at.
+    used: usize,
+}
+
+static PLACES: Shared<Places> = Shared::new(Places { found: BTreeMap::new(), used: 0 });
+
+impl Found {
+    fn is_of_use(&self) -> bool {
+        match self {
+            Self::Pair(pair) => !pair.is_hung_up(),
+            Self::Nobody(_, at) => at.elapsed() < NOBODY_FOR,
+        }
+    }
+}
+
+impl Places {
+    fn keep(&mut self, place: &Place, found: Found) {
+        if self.found.len() > 2 * self.used + PLACES_MOST {
+            self.found.retain(|_, found| found.is_of_use());
+            self.used = self.found.len();
+        }
+        self.found.insert(place.clone(), found);
+    }
+}
 
 /// Before a fork.
 pub(crate) fn lock() {
-    FOUND.before_fork();
+    PLACES.before_fork();
 }
 
 /// After a fork. A child makes pairs of its own.
 pub(crate) fn unlock(is_child: bool) {
-    FOUND.after_fork(|found| {
+    PLACES.after_fork(|places| {
         if is_child {
-            found.clear();
+            places.found.clear();
             name::forget();
         }
     });
@@ -314,12 +347,12 @@ pub(crate) fn pairs() -> Vec<Arc<Pair>> {
         Found::Pair(pair) => Some(pair.clone()),
         Found::Nobody(..) => None,
     };
-    FOUND.lock().values().filter_map(pair).collect()
+    PLACES.lock().found.values().filter_map(pair).collect()
 }
 
 /// Why there is no pair for this place, if a look has found nobody just now.
 fn nobody_at(place: &Place) -> Option<Missed> {
-    match FOUND.lock().get(place) {
+    match PLACES.lock().found.get(place) {
         Some(Found::Nobody(missed, at)) if at.elapsed() < NOBODY_FOR => Some(*missed),
         _ => None,
     }
@@ -327,7 +360,7 @@ fn nobody_at(place: &Place) -> Option<Missed> {
 
 /// A connection to a place was refused. The next one looks for a listener at once.
 pub(crate) fn refused(place: &Place) {
-    let mut found = FOUND.lock();
+    let found = &mut PLACES.lock().found;
     if matches!(found.get(place), Some(Found::Nobody(..))) {
         found.remove(place);
     }
@@ -335,7 +368,7 @@ pub(crate) fn refused(place: &Place) {
 
 /// Another process than that of a pair listens at this place now.
 fn forget(place: &Place, pair: &Arc<Pair>) {
-    let mut found = FOUND.lock();
+    let found = &mut PLACES.lock().found;
     if matches!(found.get(place), Some(Found::Pair(found)) if Arc::ptr_eq(found, pair)) {
         found.remove(place);
     }
@@ -346,9 +379,9 @@ fn pair_to(place: &Place) -> Result<Arc<Pair>, Missed> {
     if let Some(missed) = nobody_at(place) {
         return Err(missed);
     }
-    let mut found = FOUND.lock();
+    let mut places = PLACES.lock();
     let check = |user| check_taker(user, place).map_err(|reason| (reason, Some(user)));
-    if let Some(Found::Pair(pair)) = found.get(place)
+    if let Some(Found::Pair(pair)) = places.found.get(place)
         && let Some(user) = pair.user().filter(|_| !pair.is_over() && !pair.is_hung_up())
     {
         return check(user).map(|()| pair.clone());
@@ -363,14 +396,11 @@ fn pair_to(place: &Place) -> Result<Arc<Pair>, Missed> {
             found.is_ok()
         };
         if let Ok(pair) = Pair::knock(&door, code, is_welcome) {
-            found.insert(place.clone(), Found::Pair(pair.clone()));
+            places.keep(place, Found::Pair(pair.clone()));
             return Ok(pair);
         }
     }
-    if found.len() >= NOBODY_MOST {
-        found.retain(|_, found| matches!(found, Found::Pair(_)));
-    }
-    found.insert(place.clone(), Found::Nobody(missed, Instant::now()));
+    places.keep(place, Found::Nobody(missed, Instant::now()));
     Err(missed)
 }
 

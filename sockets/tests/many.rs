@@ -73,6 +73,7 @@ before_main! {
     match std::env::var(ACT).as_deref() {
         Ok("at a time") => at_a_time(&mut end, port, count),
         Ok("by processes in turn") => by_processes_in_turn(&mut end, port, count),
+        Ok("by ports in turn") => by_ports_in_turn(&mut end, port, count),
         Ok("by killed children in turn") => by_killed_children_in_turn(&mut end, port, count),
         _ => in_turn(&mut end, port, count),
     }
@@ -348,6 +349,34 @@ fn connect_by_a_child(end: &End, at: c_int) {
     assert_eq!(call::wait_for(child), Ok(0), "it ends well");
 }
 
+/// Each connection has a listening socket of its own, as the data of FTP has.
+fn by_ports_in_turn(end: &mut End, _: c_int, count: usize) {
+    let own = || fs::read_dir("/proc/self/fd").expect("it may be looked at").count();
+    let mut early = 0;
+    for turn in 0..count {
+        // The next port is another one than the last.
+        end.meet();
+        if end.server {
+            end.shared.set(PORT, 0);
+        }
+        end.meet();
+        let at = meet_at(end);
+        let fd = connection(end, at);
+        talk(end, fd, (ROUNDS, SHORT));
+        call::close(fd).expect("it closes");
+        if end.server {
+            call::close(at).expect("it closes");
+        }
+        if turn == count / 4 {
+            early = own();
+        }
+    }
+    let last = own();
+    end.say("descriptors", [early, last]);
+    assert!(last < early + count / 2, "those of ports that were closed stay: {early}, {last}");
+    end.meet();
+}
+
 /// Ends of this process and its children that have a place still.
 fn ends() -> usize {
     SeenProcess::look(std::process::id()).expect("the process has the library").ends.len()
@@ -484,4 +513,18 @@ fn of_connections_whose_processes_were_killed_nothing_stays() {
     let by_rings = |line: &str| line.split_once(" rings=")?.1.split(' ').next()?.parse().ok();
     let most: usize = report.lines().filter_map(by_rings).max().unwrap_or(0);
     assert!(most > CONNECTIONS / 2, "{report}");
+}
+
+#[test]
+fn of_ports_that_were_closed_no_descriptors_stay() {
+    if library().is_none() {
+        return;
+    }
+    const PORTS: usize = 300;
+    for family in [Family::Tcp, Family::Unix] {
+        let (_, report) = outcome(family, "by ports in turn", PORTS);
+        let by_rings = |line: &str| line.split_once(" rings=")?.1.split(' ').next()?.parse().ok();
+        let rings: Vec<usize> = report.lines().filter_map(by_rings).collect();
+        assert!(rings.iter().all(|rings| 10 * rings >= 9 * PORTS), "{family:?}: {report}");
+    }
 }

@@ -189,6 +189,7 @@ fn pair_of(memory: PairMemory, bells: Vec<OwnedFd>, caller: OwnedFd) -> Option<A
     for (number, bell) in bells.into_iter().enumerate() {
         pair.keep_theirs(number as u16, bell).ok()?;
     }
+    pair.pass_first();
     Some(pair)
 }
 

@@ -14,8 +14,8 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Bells that the maker passes on when it makes a pair. Processes that the taker forks later have
-/// these, too.
+/// Bells that each side passes on when it makes or takes a pair. Processes that its peer forks
+/// later have these, too.
 pub(super) const FIRST_BELLS: usize = 2;
 
 /// A bell of this process: the kernel's counter. The peer of one pair can ring it.
@@ -154,6 +154,13 @@ impl Pair {
         known.iter().filter_map(Weak::upgrade).find(|pair| pair.number() == number)
     }
 
+    /// The pairs of this process whose makers show this code.
+    pub fn with_code(code: u16) -> Vec<Arc<Self>> {
+        let known: Vec<Weak<Self>> = PAIRS.lock().clone();
+        let is_taker = |pair: &Arc<Self>| pair.side() == Side::Taker && pair.code() == code;
+        known.iter().filter_map(Weak::upgrade).filter(is_taker).collect()
+    }
+
     /// A number that no other pair of the host has.
     pub(super) fn number(&self) -> u64 {
         self.memory.number()
@@ -249,6 +256,16 @@ impl Pair {
         if let Some(bell) = self.first.lock().pop() {
             return Some(bell);
         }
+        self.new_bell()
+    }
+
+    /// The taker's: passes its first bells on, before its peer may fork.
+    pub(super) fn pass_first(&self) {
+        let bells = (0..FIRST_BELLS).map_while(|_| self.new_bell()).collect();
+        *self.first.lock() = bells;
+    }
+
+    fn new_bell(&self) -> Option<Bell> {
         // Several processes of the peer read from one control connection: the one that needs the
         // bell might not be the one that gets it.
         let is_one = self.memory.processes(self.side().other()).load(Ordering::Relaxed) <= 1;

@@ -3,8 +3,9 @@
 # there: ruff, mypy, the tests, the conformance suite, the example under `ayre run`.
 # PROFILE=checked takes what the tests have built, PYTHON=python3.13 another interpreter.
 #
-# usage: scripts/python-try.sh [wheel]
+# usage: scripts/python-try.sh [wheel | all]
 #   wheel   builds the wheel, says where it is, and ends
+#   all     runs the long cases of the suite, too
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -63,4 +64,8 @@ done
 say "the example greets"
 
 # Of the workspace, so that what the tests have built is taken.
-PYTHON_WITH_AYRE="$home/bin/python3" cargo test -q --workspace --profile "$profile" --test python
+long=
+[ "${1:-}" != all ] || long="-- --include-ignored"
+# shellcheck disable=SC2086 # no words, or two
+PYTHON_WITH_AYRE="$home/bin/python3" cargo test -q --workspace --profile "$profile" --test python \
+    $long

@@ -35,6 +35,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     echo "soak: round $round"
     cargo build --workspace --profile checked
     AYRE_SOCKETS_SEED=$(date +%s) cargo test --workspace --profile checked -- --include-ignored
+    PROFILE=checked scripts/python-try.sh all
     fuzz
     scripts/demo.sh
 done

@@ -44,9 +44,9 @@ const AT_ONCE: usize = 3;
 
 /// Runs the cases about messengers.
 fn messengers(fabric: fn() -> ayre_conformance::driver::Driven) {
-    let is_left_out = |word: &&str| LEFT_OUT.contains(word);
+    let is_left_out = |name: &[&str; 3]| name.iter().any(|word| LEFT_OUT.contains(word));
     let cases = suite::messenger_cases().into_iter();
-    let left = Mutex::new(cases.filter(|case| !case.name.iter().any(|word| is_left_out(&word))));
+    let left = Mutex::new(cases.filter(|case| !is_left_out(&case.name)));
     let failed = Mutex::new(Vec::new());
     let next = || left.lock().expect("no case runs under the lock").next();
     let run = || {

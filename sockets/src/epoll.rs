@@ -300,7 +300,8 @@ impl Set {
         let mut streams = self.lock();
         streams.get_up();
         let Ok(len) = told else { return Some(told) };
-        if streams.registrations.is_empty() && streams.bells.is_empty() {
+        let has_none = streams.registrations.is_empty() && streams.kept.is_empty();
+        if has_none && streams.bells.is_empty() {
             return Some(told);
         }
         let mut events = Told::new(room.len());

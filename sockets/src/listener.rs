@@ -285,7 +285,7 @@ type Missed = (Reason, Option<u32>);
 #[derive(Debug)]
 enum Found {
     Pair(Arc<Pair>),
-    /// No process with the library was there, at this time.
+    /// At this time there was no process with the library, or none that is welcome.
     Nobody(Missed, Instant),
 }
 

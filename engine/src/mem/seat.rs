@@ -126,9 +126,7 @@ impl Family {
         seat.0.set_half(HOLDERS, this_process());
         Some(seat)
     }
-}
 
-impl Family {
     /// Looks at one of the seats, another one each time. If all that had it have died, it is free
     /// then, and this tells its place.
     pub(crate) fn reclaim(&self) -> Option<Place> {
@@ -312,7 +310,8 @@ impl Seat {
     /// Undoes [`Self::step_aside`], as there was no program.
     pub(crate) fn come_back(&self) {
         let this = this_process();
-        if self.holders().any(|holder| holder == this) {
+        // One that found no other place has not stepped aside.
+        if self.holders().any(|holder| holder == this || holder == MANY) {
             return;
         }
         // Relaxed: a count that orders nothing.

@@ -1,6 +1,6 @@
-# Of lines `whose program name value unit`, rounds of `tcp`, `unix` and `ayre` by turns: the
-# medians, and how many times better Ayre is than TCP and AF_UNIX, in the median of rounds. Less is
-# better in units of time.
+# Of lines `whose program name value unit`, rounds of `tcp`, `unix`, `ayre` (TCP with the library)
+# and `rings` (AF_UNIX with it) by turns: the medians, and how many times better these are, in the
+# median of rounds. Less is better in units of time.
 function sort(list, n,    i, j, t) {
     for (i = 2; i <= n; i++)
         for (j = i; j > 1 && list[j - 1] > list[j]; j--) {
@@ -18,11 +18,11 @@ function middle(whose, key,    i, n, list) {
     n = median(list, n)
     return sprintf(n < 1000 ? "%.4g" : "%.0f", n)
 }
-function times(other, key,    i, n, list) {
-    n = rounds["ayre", key]
+function times(whose, other, key,    i, n, list) {
+    n = rounds[whose, key]
     if (n == 0 || rounds[other, key] != n) return "-"
     for (i = 1; i <= n; i++) {
-        list[i] = value["ayre", key, i] / value[other, key, i]
+        list[i] = value[whose, key, i] / value[other, key, i]
         if (unit[key] ~ /^(us|ms|s)$/) list[i] = 1 / list[i]
     }
     i = median(list, n)
@@ -34,13 +34,15 @@ function times(other, key,    i, n, list) {
     value[$1, key, ++rounds[$1, key]] = $4
 }
 END {
-    printf "  %-9s %-16s %10s %10s %10s  %-7s %-21s %s\n", "program", "", "TCP", "AF_UNIX", "Ayre",
-        "", "times TCP: median", "times AF_UNIX"
+    form = "  %-9s %-16s %10s %10s %10s %10s  %-7s %-19s %-19s %s\n"
+    printf form, "", "", "TCP", "AF_UNIX", "TCP", "AF_UNIX", "", "", "TCP with Ayre", "AF_UNIX"
+    printf form, "program", "", "", "", "with Ayre", "with Ayre", "", "times TCP", "times AF_UNIX",
+        "with Ayre"
     for (c = 1; c <= count; c++) {
         key = names[c]
         split(key, words, " ")
-        printf "  %-9s %-16s %10s %10s %10s  %-7s %-21s %s\n", words[1], words[2],
-            middle("tcp", key), middle("unix", key), middle("ayre", key), unit[key],
-            times("tcp", key), times("unix", key)
+        printf form, words[1], words[2], middle("tcp", key), middle("unix", key),
+            middle("ayre", key), middle("rings", key), unit[key], times("ayre", "tcp", key),
+            times("ayre", "unix", key), times("rings", "unix", key)
     }
 }

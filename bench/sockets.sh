@@ -1,10 +1,12 @@
 #!/bin/sh
-# Measures programs that know nothing of Ayre over TCP, over AF_UNIX where they can, and over Ayre
+# Measures programs that know nothing of Ayre over TCP, over AF_UNIX where they can, and over both
 # with libayre-sockets.so loaded beforehand; by turns, $ROUNDS rounds of each. First on one host;
-# then, as root, between two hosts, namespaces of this machine joined by a cable. Prints medians,
+# then, as root, between two namespaces of this machine joined by a cable: with shared memory, and
+# as two hosts, by links. These are plain, unless AYRE_SOCKETS_HOSTS names a key. Prints medians,
 # and how many times better Ayre is.
 #
-# usage: [ROUNDS=5] [SECONDS_EACH=2] [PROGRAMS="redis iperf3"] bench/sockets.sh [host|hosts]
+# usage: [ROUNDS=5] [SECONDS_EACH=2] [PROGRAMS="redis iperf3"]
+#        bench/sockets.sh [host|namespaces|hosts]
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,11 +18,12 @@ export SECONDS_EACH PROFILE PROGRAMS ROUNDS
 
 if [ "${1:-both}" = both ]; then
     "$0" host
-    [ "$(id -u)" -ne 0 ] || exec "$0" hosts
-    exit
+    [ "$(id -u)" -eq 0 ] || exit 0
+    "$0" namespaces
+    exec "$0" hosts
 fi
-if [ "$1" = hosts ] && [ -z "${AYRE_SOCKETS_MEET:-}" ]; then
-    AYRE_SOCKETS_MEET=made exec scripts/netns.sh with 2 "$0" hosts
+if [ "$1" != host ] && [ -z "${CABLE:-}" ]; then
+    CABLE=made exec scripts/netns.sh with 2 "$0" "$1"
 fi
 
 [ -n "${LIBRARY:-}" ] || scripts/build.sh ayre-sockets
@@ -33,17 +36,25 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-if [ "$1" = hosts ]; then
+if [ "$1" != host ]; then
     # Servers that give up their rights look for files in here.
     chmod 755 "$TMPDIR"
+    export SERVER_NETNS="${NETNS}0" CLIENT_NETNS="${NETNS}1" ADDRESS=10.77.0.1
+fi
+case "$1" in
+host) say "on one host, $ROUNDS rounds of each" ;;
+namespaces)
     # Where the library finds its peer of another network.
     export AYRE_SOCKETS_MEET="$folder/meet"
     mkdir -m 1777 "$AYRE_SOCKETS_MEET"
-    export SERVER_NETNS="${NETNS}0" CLIENT_NETNS="${NETNS}1" ADDRESS=10.77.0.1
-    say "between two hosts, $ROUNDS rounds of each"
-else
-    say "on one host, $ROUNDS rounds of each"
-fi
+    say "between two namespaces of one host, $ROUNDS rounds of each"
+    ;;
+hosts)
+    : "${AYRE_SOCKETS_HOSTS:=plain}"
+    export AYRE_SOCKETS_HOSTS
+    say "between two hosts, by links ($AYRE_SOCKETS_HOSTS), $ROUNDS rounds of each"
+    ;;
+esac
 
 # round PROGRAM WHOSE LIBRARY OVER
 round() {
@@ -67,6 +78,7 @@ for program in $PROGRAMS; do
         round "$program" tcp none tcp
         round "$program" unix none unix
         round "$program" ayre "$library" tcp
+        round "$program" rings "$library" unix
     done
 done
 awk -f bench/sockets.awk "$folder/rounds"

@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-export BETWEEN=hosts AYRE_REQUIRE=1
+export BETWEEN=namespaces AYRE_REQUIRE=1
 echo "demo-sockets: redis-server in one network namespace, its clients in another: right answers?"
 scripts/sockets-programs.sh check redis
 echo

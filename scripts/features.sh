@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # The most direct dependencies without features.
-most=10
+most=11
 # Crates that compile C, or look for a C library.
 builders='^(bindgen|cc|cmake|nasm-rs|pkg-config|vcpkg|[a-z0-9_-]+-sys) '
 

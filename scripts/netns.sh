@@ -9,6 +9,9 @@
 #        scripts/netns.sh mpirun ARGUMENT...      Open MPI's, on the first of hosts that are there
 #        scripts/netns.sh on HOST COMMAND...      what Open MPI calls in place of ssh
 #
+# Between two hosts of `with`, LOSS="LOST LATE" makes cables that lose so many of 1000 frames, and
+# bring so many late: scripts/cable.c.
+#
 # Host i is the namespace $NETNS<i>, path p its interface eth<p> with the address 10.77.p.<i+1>:
 #
 #   ayre run --hosts ayre0,ayre1 --via 'ip netns exec {host} {command}' -- program
@@ -43,7 +46,24 @@ down() {
 }
 
 cable() {
+    if [ -n "${LOSS:-}" ]; then
+        lossy_cable "$1"
+        return
+    fi
     ip link add "eth$1" netns "${NETNS}0" type veth peer name "eth$1" netns "${NETNS}1"
+}
+
+# A process passes frames on.
+lossy_cable() {
+    cc -O2 -Wall -Wextra -o "$TMPDIR/cable" "$(dirname "$0")/cable.c"
+    # Numbers are words.
+    # shellcheck disable=SC2086
+    "$TMPDIR/cable" "${NETNS}0" "${NETNS}1" "eth$1" $LOSS >"$TMPDIR/ready" &
+    cables="$cables $!"
+    until [ -s "$TMPDIR/ready" ]; do
+        kill -0 "$!" || exit 1
+        sleep 0.02
+    done
 }
 
 switch() {
@@ -109,6 +129,8 @@ esac
 
 hosts="${1:-2}"
 paths=1
+# Processes.
+cables=
 [ "$command" = with ] || paths="${2:-1}"
 check
 case "$command" in
@@ -130,7 +152,8 @@ with)
     # For all that the command leaves.
     TMPDIR=$(mktemp -d)
     export TMPDIR
-    trap 'down; rm -rf "$TMPDIR"' EXIT
+    # Numbers of processes are words.
+    trap '[ -z "$cables" ] || kill $cables; down; rm -rf "$TMPDIR"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     up

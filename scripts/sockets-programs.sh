@@ -12,7 +12,9 @@
 # In the environment:
 #   LIBRARY        another library, or `none`: plain TCP. PROFILE=checked builds it with assertions
 #   SIDES          server or client: one side loads it, and everything must stay TCP
-#   BETWEEN=hosts  both sides are network namespaces of this machine, joined by a cable; as root
+#   BETWEEN=hosts  both sides are network namespaces of this machine, joined by a cable, as root:
+#                  all goes by links. A key is made, unless AYRE_SOCKETS_HOSTS=plain
+#   BETWEEN=namespaces  the same, with a common folder: all goes by shared memory
 #   OVER=unix      Unix sockets, for redis, postgres, mariadb and memcached
 #   AYRE_REQUIRE=1 a program that is not installed is a failure
 #   LIMIT          seconds for a program, 180 unless said
@@ -30,9 +32,13 @@ command="${1:-check}"
 [ "$#" -eq 0 ] || shift
 case "$command" in check | kills | figures | faults | quick) ;; *) usage ;; esac
 
-if [ "${BETWEEN:-}" = hosts ]; then
-    BETWEEN=made exec scripts/netns.sh with 2 scripts/sockets-programs.sh "$command" "$@"
-fi
+case "${BETWEEN:-}" in
+"" | "made "*) ;;
+hosts | namespaces)
+    BETWEEN="made $BETWEEN" exec scripts/netns.sh with 2 scripts/sockets-programs.sh "$command" "$@"
+    ;;
+*) usage ;;
+esac
 
 work=$(mktemp -d)
 chmod 755 "$work"
@@ -40,15 +46,22 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-if [ "${BETWEEN:-}" = made ]; then
+if [ -n "${BETWEEN:-}" ]; then
     # Servers that give up their rights look for files in here.
     chmod 755 "$TMPDIR"
     # A server is in the first namespace of scripts/netns.sh, a client in the second.
     export SERVER_NETNS="${NETNS}0" CLIENT_NETNS="${NETNS}1" ADDRESS=10.77.0.1
-    AYRE_SOCKETS_MEET="$work/meet"
-    export AYRE_SOCKETS_MEET
-    mkdir -m 1777 "$AYRE_SOCKETS_MEET"
 fi
+case "${BETWEEN:-}" in
+*namespaces)
+    export AYRE_SOCKETS_MEET="$work/meet"
+    mkdir -m 1777 "$AYRE_SOCKETS_MEET"
+    ;;
+*hosts)
+    export AYRE_SOCKETS_HOSTS="${AYRE_SOCKETS_HOSTS:-$work/key}"
+    (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >"$work/key")
+    ;;
+esac
 
 # The names of all programs, or those asked for.
 programs() {
@@ -74,6 +87,13 @@ library() {
     fi
 }
 
+# The ends of TCP connections that both namespaces have opened up to now.
+opened() {
+    for one in "$SERVER_NETNS" "$CLIENT_NETNS"; do
+        ip netns exec "$one" grep '^Tcp: [0-9]' /proc/net/snmp
+    done | awk '{ n += 2 * $6 } END { print n }'
+}
+
 # run PART PROGRAM: into $work/out; 77 says that something is not installed.
 run() {
     timeout -k 30 "${LIMIT:-180}" "sockets/programs/$2.sh" "$1" >"$work/out" 2>&1
@@ -82,7 +102,7 @@ run() {
 passed=0
 failed=0
 
-line() { printf '%-8s %-10s %8s %8s %10s %9s %9s\n' "$@"; }
+line() { printf '%-8s %-10s %8s %8s %10s %9s %9s %9s\n' "$@" | sed 's/ *$//'; }
 
 # verdict PROGRAM STATUS: a line of the table, and why if it is not ok.
 verdict() {
@@ -92,27 +112,32 @@ verdict() {
     megabytes() { awk -v n="$1" 'BEGIN { printf "%.1f", n / 1e6 }'; }
     if [ "$2" -eq 0 ]; then
         passed=$((passed + 1))
-        line ok "$1" "$3" "$4" "$5" "$(megabytes "$6")" "$(megabytes "$7")"
+        line ok "$1" "$3" "$4" "$5" "$(megabytes "$6")" "$(megabytes "$7")" "$ends"
         return
     fi
     if [ "$2" -eq 77 ] && [ "${AYRE_REQUIRE:-}" != 1 ]; then
-        line skipped "$1" "" "" "" "" "" | sed 's/ *$//'
+        line skipped "$1" "" "" "" "" "" ""
     else
         failed=$((failed + 1))
-        line FAILED "$1" "" "" "" "" "" | sed 's/ *$//'
+        line FAILED "$1" "" "" "" "" "" ""
     fi
     [ "$2" -ne 124 ] || echo "    no end after ${LIMIT:-180} s"
     tail -n 12 "$work/out" | cut -c 1-300 | tr -cd '\11\12\40-\176' | sed 's/^/    /'
 }
 
-# table PART PROGRAM...
+# table PART PROGRAM...: between namespaces with all ends that TCP has opened. Those without a peer
+# are in no other column.
 table() {
     part="$1"
     shift
-    line "" program connections rings fallbacks "ring MB" "TCP MB"
+    line "" program connections rings fallbacks "ring MB" "TCP MB" \
+        "$([ -z "${BETWEEN:-}" ] || echo "TCP ends")"
     for program in "$@"; do
+        before=0 ends=
+        [ -z "${BETWEEN:-}" ] || before=$(opened)
         status=0
         run "$part" "$program" || status=$?
+        [ -z "${BETWEEN:-}" ] || ends=$(($(opened) - before))
         verdict "$program" "$status"
     done
     echo "$passed programs passed, $failed failed"

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -89,6 +90,26 @@ fn files_are_named_so_that_they_are_found_from_any_folder() {
     let refused = with_library(&folder).args(["--meet", "/none", "env"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(125));
     assert!(text(&refused.stderr).contains("/none"), "{refused:?}");
+}
+
+// spec: SOCK-60
+#[test]
+fn a_key_for_other_hosts_is_read_before_the_program_starts() {
+    let folder = Folder::new("hosts");
+    let run = |hosts: &str| {
+        let mut command = with_library(&folder);
+        command.args(["--hosts", hosts, "--", "env"]).current_dir(&folder.0).output().unwrap()
+    };
+    assert_eq!(value(&run("plain"), "AYRE_SOCKETS_HOSTS").as_deref(), Some("plain"));
+    let key = folder.0.join("key");
+    fs::write(&key, "0".repeat(64)).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = run("key");
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("chmod 600"), "{refused:?}");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let key = fs::canonicalize(key).unwrap().display().to_string();
+    assert_eq!(value(&run("key"), "AYRE_SOCKETS_HOSTS"), Some(key));
 }
 
 // spec: SOCK-32
@@ -260,7 +281,7 @@ fn a_program_that_cannot_take_the_library_is_named_and_run() {
     let code = [0xbf, 9, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
     let program = folder.0.join("program");
     fs::write(&program, elf(&code)).unwrap();
-    let mode = |bits| std::os::unix::fs::PermissionsExt::from_mode(bits);
+    let mode = |bits| PermissionsExt::from_mode(bits);
     fs::set_permissions(&program, mode(0o755)).unwrap();
     let output = with_library(&folder).arg(&program).output().unwrap();
     assert_eq!(output.status.code(), Some(9), "{output:?}");

@@ -9,12 +9,15 @@ use rustix::fs::{Mode, OFlags};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Resets the locks and the process-wide state in forked children. Opening a port or an endpoint
-/// does this, too.
+/// Holds the locks of this crate during forks, and resets its state in forked children. Opening a
+/// port or an endpoint does this, too. A library that holds locks of its own during forks calls it
+/// before it asks for that: its locks are then taken first.
 // spec: LIFE-35
 pub fn watch_forks() {
     fork::count();
+    hidden::watch_forks();
     crate::mem::watch_forks();
+    crate::sys::unshared::watch_forks();
     crate::endpoint::watch_forks();
 }
 

@@ -50,8 +50,8 @@
 //!
 //! # Cargo features
 //!
-//! All are on by default. `cargo add ayre --no-default-features` gives shared memory only, with ten
-//! direct dependencies and without a C compiler.
+//! All are on by default. `cargo add ayre --no-default-features` gives shared memory only, with
+//! eleven direct dependencies and without a C compiler.
 //!
 //! | feature | adds | without it |
 //! |---|---|---|

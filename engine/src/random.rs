@@ -29,6 +29,11 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// Random words.
+pub(crate) fn words<const N: usize>() -> [u64; N] {
+    std::array::from_fn(|_| u64::from_ne_bytes(bytes()))
+}
+
 /// A secret of `N` bytes in hexadecimal digits, erased from memory when it is dropped.
 #[cfg(feature = "net")]
 pub(crate) fn secret<const N: usize>() -> Zeroizing<String> {

@@ -98,7 +98,7 @@ fn without_a_free_number_a_hidden_descriptor_stays_where_it_is() {
     let fd = hidden.number();
     assert!((48..64).contains(&fd), "below the limit: {fd}");
     let other = counter();
-    let fill: Vec<OwnedFd> = std::iter::from_fn(|| fcntl_dupfd_cloexec(&other, 48).ok()).collect();
+    let fill: Vec<OwnedFd> = std::iter::from_fn(|| fcntl_dupfd_cloexec(&other, 24).ok()).collect();
     let refused = [make_way(fd), Hidden::new(counter()).map(drop)];
     setrlimit(Resource::Nofile, limit).unwrap();
     assert!(!fill.is_empty());

@@ -14,10 +14,12 @@ use world::{End, byte, bytes, check, connect, pair, sockets};
 
 /// The layout of the memory, as `engine/src/mem/socket.rs` has it.
 const SLOTS: usize = 1 << 14;
-const USED: usize = 2048;
+const BELLS: usize = 1024;
+const OWNERS: usize = 2048;
+const USED: usize = OWNERS + 2 * BELLS * 4;
 const RUNG: usize = USED + SLOTS / 8;
 const RUNG_BYTES: usize = 128 + SLOTS / 8;
-const FIRST_SLOT: usize = RUNG + 2 * 256 * RUNG_BYTES + 4 * 65536;
+const FIRST_SLOT: usize = RUNG + 2 * BELLS * RUNG_BYTES + 4 * 65536;
 const SLOT_BYTES: usize = 640;
 /// All before the rings, and the rings of the first slots.
 const BYTES: usize = FIRST_SLOT + SLOTS * SLOT_BYTES;
@@ -146,7 +148,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     // The words that mean something: the offer, and two lines for each direction.
     let place =
         prop_oneof![0usize..8, 16usize..26, 32usize..36, 48usize..58, 64usize..68, 0usize..80];
-    let head = prop_oneof![0usize..4, USED / 8..RUNG / 8, RUNG / 8..FIRST_SLOT / 8];
+    let head =
+        prop_oneof![0usize..6, OWNERS / 8..USED / 8, USED / 8..RUNG / 8, RUNG / 8..FIRST_SLOT / 8];
     let poke = (place, part.clone(), value.clone());
     let step = prop_oneof![
         5 => poke.prop_map(|(place, part, value)| Step::Poke(8 * place, part, value)),

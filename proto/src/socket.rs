@@ -18,7 +18,9 @@
 //! An empty ring begins anew at its first byte, so that short messages touch few pages and lines:
 //! `origin` is the position that lies there.
 use crate::lane::Malformed;
+use core::ops::Range;
 
+pub mod far;
 pub mod policy;
 mod reason;
 
@@ -106,6 +108,30 @@ pub struct Written {
     pub marks: [u64; MARKS],
 }
 
+impl Written {
+    /// Where a segment ends, or has got to.
+    fn end_of(&self, segment: u32) -> u64 {
+        match segment == self.segment {
+            true => self.tail,
+            false => self.marks[segment as usize % MARKS],
+        }
+    }
+
+    /// The bytes of the ring that a reader with these words has not taken, of one segment after the
+    /// other. Either side's words may be lies: each part has at most [`RING`] bytes.
+    fn in_ring(self, taken: Taken) -> impl Iterator<Item = Range<u64>> {
+        let ahead = self.segment.wrapping_sub(taken.segment).min(MARKS as u32);
+        let mut start = taken.head;
+        let parts = (0..=ahead).map(move |i| {
+            let segment = taken.segment.wrapping_add(i);
+            let end = self.end_of(segment);
+            (segment, core::mem::replace(&mut start, end)..end)
+        });
+        let of_ring = parts.filter(|(segment, part)| is_ring(*segment) && !part.is_empty());
+        of_ring.map(|(_, part)| part.start..part.end.min(part.start.saturating_add(RING)))
+    }
+}
+
 /// The words of a reader: how far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
@@ -116,7 +142,7 @@ pub struct Taken {
 }
 
 /// Bytes of the ring, in one piece or wrapped around its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The place of the first byte in the ring.
     pub place: u64,
@@ -130,7 +156,8 @@ impl Span {
     }
 }
 
-const fn is_ring(segment: u32) -> bool {
+/// Whether the bytes of a segment go by the ring.
+pub const fn is_ring(segment: u32) -> bool {
     segment % 2 == 1
 }
 
@@ -195,6 +222,12 @@ impl Outgoing {
         Ok(To::Ring(Span::at(written.tail, written.origin, free)))
     }
 
+    /// Whether the last segment that has begun is one of the ring.
+    #[inline]
+    pub const fn is_in_ring(&self) -> bool {
+        is_ring(self.written.segment)
+    }
+
     /// How many segments the reader is behind.
     fn ahead(&self, taken: Taken) -> Result<u32, Malformed> {
         let ahead = self.written.segment.wrapping_sub(taken.segment);
@@ -208,40 +241,40 @@ impl Outgoing {
         self.written.tail += len;
     }
 
+    /// The bytes of the ring that the reader has not taken, of one segment after the other.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the reader's words cannot be true.
+    fn untaken(&self, taken: Taken) -> Result<impl Iterator<Item = Range<u64>>, Malformed> {
+        self.ahead(taken)?;
+        let is_true = taken.head <= self.written.end_of(taken.segment);
+        if is_true { Ok(self.written.in_ring(taken)) } else { Err(Malformed) }
+    }
+
+    /// The number of bytes in the ring that the reader has not taken, also before a mark.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the reader's words cannot be true.
+    pub fn untaken_in_ring(&self, taken: Taken) -> Result<u64, Malformed> {
+        Ok(self.untaken(taken)?.map(|part| part.end - part.start).sum())
+    }
+
     /// The fate of the bytes in the ring, as the reader has gone with these words. From then
     /// on, all goes to the kernel.
     ///
     /// # Errors
     /// [`Malformed`] where the reader's words cannot be true.
     pub fn take_back(&mut self, taken: Taken) -> Result<TakenBack, Malformed> {
-        let ahead = self.ahead(taken)?;
-        let written = self.written;
-        let none = TakenBack::Span(Span { place: 0, len: 0 });
-        if self.is_left {
-            return Ok(none);
-        }
-        self.is_left = true;
-        // The position where the reader's segment ends, and the next one.
-        let mark = |segment: u32| match segment != written.segment {
-            true => written.marks[segment as usize % MARKS],
-            false => written.tail,
+        let Written { tail, origin, .. } = self.written;
+        let first = self.untaken(taken)?.next();
+        let is_new = !core::mem::replace(&mut self.is_left, true);
+        let Some(Range { start, end }) = first.filter(|_| is_new) else {
+            return Ok(TakenBack::Span(Span::default()));
         };
-        let (mut segment, mut start) = (taken.segment, taken.head);
-        for _ in 0..=ahead {
-            let end = mark(segment);
-            if end < start || end > written.tail {
-                return Err(Malformed);
-            }
-            if is_ring(segment) && start < end {
-                // Behind the ring's bytes there may be no others: the kernel would pass them on
-                // first.
-                let is_last = end == written.tail && end - start <= RING;
-                let span = Span::at(start, written.origin, end - start);
-                return Ok(if is_last { TakenBack::Span(span) } else { TakenBack::Broken });
-            }
-            (segment, start) = (segment.wrapping_add(1), end);
-        }
-        Ok(none)
+        // Behind the ring's bytes there may be no others: the kernel would pass them on first.
+        let is_last = end == tail;
+        let span = Span::at(start, origin, end - start);
+        Ok(if is_last { TakenBack::Span(span) } else { TakenBack::Broken })
     }
 }
 
@@ -297,6 +330,16 @@ impl Incoming {
         }
         head = head.wrapping_sub(written.origin);
         Ok(From::Ring(Span { place: head % RING, len }))
+    }
+
+    /// The number of bytes in the ring that were not taken, also behind marks.
+    pub fn untaken_in_ring(&self, written: &Written) -> u64 {
+        written.in_ring(self.taken).map(|part| part.end - part.start).sum::<u64>().min(RING)
+    }
+
+    /// Whether the ring has bytes that were not taken, and the kernel has later ones.
+    pub fn has_gap(&self, written: &Written) -> bool {
+        written.in_ring(self.taken).next().is_some_and(|part| part.end != written.tail)
     }
 
     /// Whether all that is written goes by the kernel, unless the writer begins another segment.

@@ -36,6 +36,8 @@ as=
 told=
 # Set where a server is another's client: it may have rings with that one, whoever else has none.
 chained=
+# Set where a server forks for each connection, and so has no links with other hosts.
+forks=
 
 case "$SIDES" in
 both) server_library="$LIBRARY" client_library="$LIBRARY" ;;
@@ -64,11 +66,15 @@ needs() {
 }
 
 # become USER: programs refuse to run as root, or give up its rights. A user's bytes go by rings to
-# nobody else, so both sides are this user.
+# nobody else, so both sides are this user, who needs a key of its own.
 become() {
     [ "$(id -u)" -eq 0 ] || return 0
     mkdir "$work/home"
-    chown "$1" "$work/home"
+    if [ -f "${AYRE_SOCKETS_HOSTS:-}" ]; then
+        cp -p "$AYRE_SOCKETS_HOSTS" "$work/home/key"
+        export AYRE_SOCKETS_HOSTS="$work/home/key"
+    fi
+    chown -R "$1" "$work/home"
     as="setpriv --reuid=$1 --regid=$(id -g "$1") --clear-groups env HOME=$work/home"
 }
 
@@ -288,10 +294,14 @@ ring_bytes() { echo $(($(reported ring_bytes_out) + $(reported ring_bytes_in)));
 
 # by_rings BYTES: ends all servers, so that they report; of what came and went, counted where it
 # left and where it came, at least so much took a ring: none at all need with 0. One side alone has
-# no rings.
+# no rings. Between hosts a quarter will do: connections stay TCP until both ends have met.
 by_rings() {
     stop_all
     [ "$LIBRARY" != none ] && [ "$RINGS" != no ] || return 0
+    if [ -n "${AYRE_SOCKETS_HOSTS:-}" ]; then
+        [ -z "$forks" ] || set -- 0
+        [ "$1" -lt 4 ] || set -- $(($1 / 4))
+    fi
     if [ "$SIDES" != both ]; then
         [ -n "$chained" ] || equal "$(reported rings)" 0 "rings with one side alone"
         return 0

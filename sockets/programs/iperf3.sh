@@ -79,7 +79,7 @@ kills() {
 # It refuses while it has not left the last one.
 takes_next() {
     out="$work/next.json"
-    client iperf3 -c "$ADDRESS" -p "$port" -J -n 100M >"$out"
+    client iperf3 -c "$ADDRESS" -p "$port" -J -n 100M >"$out" && ! grep -q '"error"' "$out"
 }
 
 figures() {

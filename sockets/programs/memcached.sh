@@ -46,30 +46,38 @@ kills() {
     become nobody
     cache
     data "$work/file" 900000
-    for turn in 1 2 3; do
-        mix
-        begin "load$turn" memcaslap -s "$ADDRESS:$port" -T 2 -c 32 -F "$work/mix" -t 60s
-        victim=$pid
-        wait_until "it is at work" has_connections 32
-        kill_child "$victim"
-        client memccp --servers="$ADDRESS:$port" "$work/file" || fail memccp
-        client memccat --servers="$ADDRESS:$port" file | head -c 900000 >"$work/got"
-        alike "$work/got" "$work/file" "a file, while a client is killed"
-        wait_until "the server has left the killed client" has_no_connections
-    done
+    [ "$OVER" = unix ] || killed_clients
     kill_hard "$server"
-    ! client memccat --servers="$ADDRESS:$port" file >"$work/got" 2>&1 || fail "no server is there"
+    ! client memccat --servers="$servers" file >"$work/got" 2>&1 || fail "no server is there"
     anew
     cache
-    client memccp --servers="$ADDRESS:$port" "$work/file" || fail memccp
-    client memccat --servers="$ADDRESS:$port" file | head -c 900000 >"$work/got"
-    alike "$work/got" "$work/file" "a file, when the server has come back"
+    there_and_back "when the server has come back"
     # The file itself may come before either side has shown that it waits.
     by_rings 1
 }
 
+# The load's program knows nothing of Unix sockets.
+killed_clients() {
+    for turn in 1 2 3; do
+        mix
+        begin "load$turn" memcaslap -s "$servers" -T 2 -c 32 -F "$work/mix" -t 60s
+        victim=$pid
+        wait_until "it is at work" has_connections 32
+        kill_child "$victim"
+        there_and_back "while a client is killed"
+        wait_until "the server has left the killed client" has_no_connections
+    done
+}
+
+# there_and_back WORDS: a file.
+there_and_back() {
+    client memccp --servers="$servers" "$work/file" || fail memccp
+    client memccat --servers="$servers" file | head -c 900000 >"$work/got"
+    alike "$work/got" "$work/file" "a file, $1"
+}
+
 connections() {
-    client memcstat --servers="$ADDRESS:$port" | sed -n 's/.*curr_connections: \([0-9]*\).*/\1/p'
+    client memcstat --servers="$servers" | sed -n 's/.*curr_connections: \([0-9]*\).*/\1/p'
 }
 
 has_connections() { [ "$(connections)" -gt "$1" ]; }
@@ -80,6 +88,8 @@ has_no_connections() { [ "$(connections)" -lt 32 ]; }
 cache() {
     if [ "$OVER" = unix ]; then
         [ -z "$as" ] || chown nobody "$work"
+        # A killed server leaves it.
+        rm -f "$work/socket"
         start server memcached -s "$work/socket" -m 256 -I 2m
         server=$pid
         wait_until "the server listens" test -S "$work/socket"
@@ -92,7 +102,7 @@ cache() {
 # load OPTION...
 load() {
     mix
-    client memcaslap -s "$ADDRESS:$port" -T 2 -c 32 -F "$work/mix" "$@" >"$work/load" 2>&1 ||
+    client memcaslap -s "$servers" -T 2 -c 32 -F "$work/mix" "$@" >"$work/load" 2>&1 ||
         fail "memcaslap: $(cat "$work/load")"
 }
 

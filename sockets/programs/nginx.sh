@@ -1,14 +1,17 @@
 #!/bin/sh
-# nginx: long and short answers to curl and wrk, in the clear and by TLS, whole and in parts.
+# nginx: long and short answers to curl and wrk, in the clear and by TLS, whole and in parts; as a
+# proxy before itself, which passes files both ways on as they come.
 # shellcheck source=sockets/programs/common.sh
 . "$(dirname "$0")/common.sh"
 needs nginx curl wrk openssl
 
 port=$(free_port)
 secure=$(free_port)
+proxy=$(free_port)
 
 configure() {
     mkdir "$work/pages"
+    mkdir -m 777 "$work/pages/sent"
     data "$work/pages/long" 20000000
     data "$work/pages/short" 600
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=test" \
@@ -34,6 +37,25 @@ http {
         ssl_certificate $work/certificate;
         ssl_certificate_key $work/key;
         root $work/pages;
+        location /sent/ {
+            dav_methods PUT;
+            client_max_body_size 0;
+        }
+    }
+    upstream behind {
+        server $ADDRESS:$port;
+        keepalive 4;
+    }
+    server {
+        listen $ADDRESS:$proxy;
+        client_max_body_size 0;
+        location / {
+            proxy_pass http://behind;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_buffering off;
+            proxy_request_buffering off;
+        }
     }
 }
 CONF
@@ -62,7 +84,19 @@ check() {
         many "$url"
         verified_load "$url"
     done
+    [ "$SIDES" != both ] || pass_on
     by_rings 50000000
+}
+
+# Files go both ways through the proxy, which adds its sockets to an epoll before they connect. Both
+# ends of those are nginx's.
+pass_on() {
+    for i in 1 2 3; do
+        client curl -sS --fail -T "$work/pages/long" "http://$ADDRESS:$proxy/sent/$i" ||
+            fail "curl -T, file $i"
+        alike "$work/pages/sent/$i" "$work/pages/long" "file $i through the proxy"
+        fetch "$work/pages/long" --limit-rate 40M "http://$ADDRESS:$proxy/sent/$i"
+    done
 }
 
 # 300 pages by one connection, then by 20 at once.

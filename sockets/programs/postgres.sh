@@ -6,6 +6,7 @@ PATH="$PATH:$(echo /usr/lib/postgresql/*/bin)"
 needs initdb postgres psql pgbench
 
 port=$(free_port)
+forks=yes
 # Where clients connect; a folder is that of a Unix socket.
 host="$ADDRESS"
 [ "$OVER" != unix ] || host="$work"

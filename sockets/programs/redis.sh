@@ -93,7 +93,8 @@ kills() {
     for writer in 1 2 3 4; do
         seq 1000000 | sed "s/.*/SET $writer-& value&/" >"$work/sets$writer"
         input="$work/sets$writer"
-        begin "writer$writer" redis-cli -e -h "$ADDRESS" -p "$port"
+        # shellcheck disable=SC2046
+        begin "writer$writer" redis-cli -e $(at)
         writers="$writers $pid"
     done
     input=
@@ -121,8 +122,8 @@ kills() {
 
     # Others go on when a client is killed.
     for turn in 1 2 3 4 5; do
-        begin "killed$turn" redis-benchmark -h "$ADDRESS" -p "$port" -c 20 -P 8 -n 10000000 -q \
-            incr killed
+        # shellcheck disable=SC2046
+        begin "killed$turn" redis-benchmark $(at) -c 20 -P 8 -n 10000000 -q incr killed
         victim=$pid
         wait_until "it is at work" raised
         kill_child "$victim"

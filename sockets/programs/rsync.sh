@@ -5,6 +5,7 @@
 needs rsync
 
 port=$(free_port)
+forks=yes
 
 daemon() {
     mkdir "$work/there" "$work/here"

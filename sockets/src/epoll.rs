@@ -33,6 +33,8 @@ use std::time::Duration;
 /// The data of bells in the kernel's epoll: this, and the bell's place.
 const BELL_DATA: u64 = 0xA79E_50C7_B311_0000;
 const BELLS_DATA: u64 = 1 << 16;
+/// The data of the links with other hosts.
+const LINKS_DATA: u64 = 0xA79E_50C7_B312_0000;
 
 const OUT: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
 const IN: u32 = (EPOLLIN | EPOLLRDNORM) as u32;
@@ -102,14 +104,12 @@ impl Set {
             return;
         }
         streams.forget_all(self.epfd);
+        streams.leave_links(self.epfd);
         for (pair, bell) in std::mem::take(&mut streams.bells).into_iter().flatten() {
             leave_bell(self.epfd, &bell);
             waiter::give_back(pair.upgrade(), bell);
         }
-        for (fd, known) in registrations.iter().filter(|(_, known)| !known.is_fired) {
-            let event = (known.wanted, known.data);
-            let _ = wait::control(self.epfd, libc::EPOLL_CTL_MOD, *fd, event);
-        }
+        registrations.iter().for_each(|(fd, known)| known.hand_over(self.epfd, *fd));
     }
 
     /// Adds a stream.
@@ -121,23 +121,44 @@ impl Set {
     ) -> Result<(), Errno> {
         let mut streams = self.lock();
         let registration = streams.register((self.epfd, fd), stream, (wanted, data))?;
+        self.keep(&mut streams, fd, registration);
+        Ok(())
+    }
+
+    fn keep(self: &Arc<Self>, streams: &mut Streams, fd: i32, registration: Registration) {
+        let stream = registration.stream.clone();
+        streams.by_data.insert(registration.data, fd);
         streams.registrations.insert(fd, registration);
-        streams.by_data.insert(data, fd);
         stream.join(self);
         if self.is_inherited() {
             stream.be_plain(Reason::SeveralWaiters);
         }
         streams.take_up(self.epfd, fd);
-        Ok(())
     }
 
-    /// Changes what the program wants of a descriptor. None where it is no stream of this set.
-    pub(crate) fn change(&self, fd: i32, (wanted, data): (u32, u64)) -> Option<Result<(), Errno>> {
+    /// Changes what the program wants of a descriptor. None where it is no stream.
+    pub(crate) fn change(
+        self: &Arc<Self>,
+        fd: i32,
+        stream: Option<&Arc<Stream>>,
+        (wanted, data): (u32, u64),
+    ) -> Option<Result<(), Errno>> {
         let mut streams = self.lock();
         if streams.kept.contains_key(&fd) {
             return Some(Err(Errno::NOENT));
         }
-        let last = streams.registrations.get(&fd)?.data;
+        let Some(known) = streams.registrations.get(&fd) else {
+            // Another process that has the epoll has added it.
+            let event = (wanted, data);
+            streams.free_data(self.epfd, data);
+            let added = stream.map(|stream| {
+                wait::control(self.epfd, libc::EPOLL_CTL_MOD, fd, event)?;
+                self.keep(&mut streams, fd, Registration::new(stream, event));
+                Ok(())
+            });
+            return added;
+        };
+        let last = known.data;
         if last != data {
             streams.free_data(self.epfd, data);
         }
@@ -202,6 +223,19 @@ impl Set {
         }
     }
 
+    /// A descriptor is the kernel's alone from now on.
+    pub(crate) fn hand_over(self: &Arc<Self>, fd: i32) {
+        let mut streams = self.lock();
+        streams.forget(self.epfd, fd);
+        if let Some(gone) = streams.take_out(fd) {
+            // The parent's set goes on, and has the same epoll.
+            if !self.is_inherited() {
+                gone.hand_over(self.epfd, fd);
+            }
+            gone.stream.part(self);
+        }
+    }
+
     /// Says that the epoll itself is waited for.
     pub(crate) fn be_nested(&self) {
         let mut streams = self.lock();
@@ -260,6 +294,9 @@ impl Set {
             }
             streams.sleepers += 1;
             let is_unsure = !streams.unsure.is_empty();
+            if !now {
+                streams.rest(self.epfd);
+            }
             drop(streams);
             let time = match now {
                 true => Some(Duration::ZERO),

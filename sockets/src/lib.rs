@@ -11,6 +11,7 @@
 //! | `sys/` | the C library's own functions, memory that C points to |
 //! | `table.rs` | what the descriptors of the process are |
 //! | `listener.rs` | how two programs find each other |
+//! | `far.rs` | connections with other hosts |
 //! | `stream.rs` | one socket: reading and writing |
 //! | `watch.rs` | the sleepers of a socket, and what its peer is told of them |
 //! | `waiter.rs`, `patience.rs` | how threads wait, and how long |
@@ -19,6 +20,7 @@
 //! | `policy.rs`, `report.rs` | what may go by rings, and what did |
 pub mod abi;
 mod epoll;
+mod far;
 mod listener;
 mod names;
 mod patience;

@@ -1,5 +1,6 @@
 //! How two programs with this library find each other: doors of listening sockets, and codes that
 //! connecting ones show.
+use crate::far;
 use crate::policy;
 use crate::stream::Stream;
 use crate::sys::memory;
@@ -42,6 +43,8 @@ pub(crate) struct Listener {
     place: Option<Place>,
     /// The program has set options that the connections inherit.
     has_options: AtomicBool,
+    /// The connections may inherit limits of time.
+    has_times: AtomicBool,
     /// The pairs of those that have knocked.
     pairs: Shared<Vec<Arc<Pair>>>,
     /// How many of them were of use when that was last looked at.
@@ -77,6 +80,9 @@ pub(crate) fn before_listen(socket: BorrowedFd<'_>) -> bool {
 
 /// Opens the door of a socket that listens now.
 pub(crate) fn after_listen(fd: i32, socket: BorrowedFd<'_>) {
+    if let Some(stream) = unconnected(fd) {
+        stream.hand_over_all(fd, Reason::None);
+    }
     if table::entry(fd).is_some() {
         return;
     }
@@ -91,8 +97,11 @@ pub(crate) fn after_listen(fd: i32, socket: BorrowedFd<'_>) {
     let has_buffers = memory::set_buffers(fd).iter().any(Option::is_some);
     let has_options = has_buffers || sockopt::socket_passcred(socket) == Ok(true);
     let has_options = has_options.into();
+    let has_limit = |of| sockopt::socket_timeout(socket, of) != Ok(None);
+    let has_times = [sockopt::Timeout::Recv, sockopt::Timeout::Send].into_iter().any(has_limit);
+    let has_times = has_times.into();
     let place = Some(place).filter(|place| !place.is_any());
-    let listener = Listener { doors, place, has_options, pairs, used, has_turned_away };
+    let listener = Listener { doors, place, has_options, has_times, pairs, used, has_turned_away };
     table::set(fd, Some(Arc::new(Entry::Listener(Arc::new(listener)))));
 }
 
@@ -113,14 +122,18 @@ impl Offer {
 
     /// The offer of a connection that was accepted at this place, or at one of several, if it shows
     /// a code. The peer of a Unix socket does so by its name.
-    fn shown(at: Option<&Place>, socket: BorrowedFd<'_>, name: &[u8]) -> Option<Self> {
+    fn shown(at: Option<&Place>, socket: BorrowedFd<'_>, peer: Option<&Place>) -> Option<Self> {
         if let Some(at @ Place::Unix(_)) = at {
-            let (code, number) = name::shown(name)?;
+            let Some(Place::Unix(name)) = peer else { return None };
+            let (code, number) = name::shown(name.strip_prefix('@')?.as_bytes())?;
             let (at, ends) = (at.clone(), Ends::Unix(number));
             return Some(Self { at, ends, code, maker: process_of(socket) });
         }
         let code = syn::code(socket)?;
-        let maker = place::address(getpeername(socket).ok()??)?;
+        let maker = match peer {
+            Some(Place::Tcp(at)) => *at,
+            _ => place::address(getpeername(socket).ok()??)?,
+        };
         let taker = match at {
             Some(Place::Tcp(at)) => *at,
             _ => place::address(getsockname(socket).ok()?)?,
@@ -132,26 +145,42 @@ impl Offer {
 
 impl Listener {
     /// A connection that was accepted: a stream, if it shows a code.
-    fn accepted(self: &Arc<Self>, socket: BorrowedFd<'_>, name: &[u8]) -> Result<Stream, Reason> {
-        if self.doors.is_empty() {
+    fn accepted(
+        self: &Arc<Self>,
+        socket: BorrowedFd<'_>,
+        peer: Option<&Place>,
+    ) -> Result<Arc<Stream>, Reason> {
+        if self.doors.is_empty() && !far::is_wanted() {
             return Err(Reason::NoDoor);
         }
-        let offer = Offer::shown(self.place.as_ref(), socket, name).ok_or(Reason::NoPeer)?;
+        let offer = Offer::shown(self.place.as_ref(), socket, peer).ok_or(Reason::NoPeer)?;
+        let (ends, code) = (offer.ends, offer.code);
         let stream = Stream::accepted(self, offer, socket).ok_or(Reason::NoRoom)?;
         if self.has_options.load(Ordering::Relaxed) {
             stream.keep_to_options(socket);
         }
+        let stream = Arc::new(stream);
+        if let Ends::Tcp(Addresses { maker, .. }) = ends
+            && !stream.connection().has_offer()
+        {
+            far::invite(&ends, (maker, code), &stream);
+        }
         Ok(stream)
-    }
-
-    /// Whether it is a Unix socket.
-    pub(crate) fn is_unix(&self) -> bool {
-        matches!(self.place, Some(Place::Unix(_)))
     }
 
     /// The program has set options that the connections inherit.
     pub(crate) fn has_set_options(&self) {
         self.has_options.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connections may inherit limits of time.
+    pub(crate) fn has_times(&self) -> bool {
+        self.has_times.load(Ordering::Relaxed)
+    }
+
+    /// The program has set a limit of time, or others may do so, unseen.
+    pub(crate) fn may_have_times(&self) {
+        self.has_times.store(true, Ordering::Relaxed);
     }
 
     /// The pairs of those that have knocked.
@@ -161,6 +190,7 @@ impl Listener {
 
     /// Locks what the listener has, before a fork.
     pub(crate) fn lock(&'static self) {
+        self.may_have_times();
         self.pairs.before_fork();
     }
 
@@ -218,10 +248,10 @@ impl Listener {
     }
 }
 
-/// A connection that was accepted by a socket, which is known to listen or not. `name` is that of
-/// the peer of a Unix socket. Without a policy, one that stays with the kernel costs at most the
-/// look at its SYN.
-pub(crate) fn accepted(fd: i32, by: Option<&Arc<Listener>>, name: &[u8]) {
+/// A connection that was accepted by a socket, which is known to listen or not. `peer` is the other
+/// end's address, where the kernel has told that. Without a policy, one that stays with the kernel
+/// costs at most the look at its SYN.
+pub(crate) fn accepted(fd: i32, by: Option<&Arc<Listener>>, peer: Option<&Place>) {
     let socket = memory::borrowed(fd);
     if !policy::is_wanted() || (by.is_none() && family(socket).is_none()) {
         return;
@@ -232,13 +262,13 @@ pub(crate) fn accepted(fd: i32, by: Option<&Arc<Listener>>, name: &[u8]) {
         _ if !policy::is_on() => Err(Reason::IoUring),
         _ if !is_allowed => Err(Reason::Policy),
         None => Err(Reason::NoDoor),
-        Some(listener) => listener.accepted(socket, name),
+        Some(listener) => listener.accepted(socket, peer),
     };
     let is_refused = |reason| {
         judged.as_ref().is_some_and(|at| policy::refuses(Act::Accept, at.judged(), None, reason))
     };
     match stream {
-        Ok(stream) => drop(table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(stream)))))),
+        Ok(stream) => drop(table::set(fd, Some(Arc::new(Entry::Stream(stream))))),
         Err(reason) if is_refused(reason) => reset(socket),
         Err(reason) => keep_reason(socket, reason),
     }
@@ -261,6 +291,7 @@ fn check_maker(pair: &Pair, offer: &Offer) -> Result<(), Reason> {
     let is_owner = match offer.ends {
         Ends::Tcp(Addresses { maker, taker }) => is_trusted || owner_of(maker, taker) == Some(user),
         Ends::Unix(_) => offer.maker.is_some() && pair.peer() == offer.maker,
+        Ends::Far(_) => false,
     };
     if is_owner { Ok(()) } else { Err(Reason::NotOwner) }
 }
@@ -281,17 +312,18 @@ fn check_taker(user: u32, at: &Place) -> Result<(), Reason> {
 /// Why a connection goes by the kernel, and the user who has the door, if there is one.
 type Missed = (Reason, Option<u32>);
 
-/// The outcome of a look at a place.
+/// The outcome of a look at a place, at this time.
 #[derive(Debug)]
 enum Found {
-    Pair(Arc<Pair>),
-    /// At this time there was no process with the library, or none that is welcome.
+    /// The peer lived.
+    Pair(Arc<Pair>, Instant),
+    /// There was no process with the library, or none that is welcome.
     Nobody(Missed, Instant),
 }
 
-/// For how long a look that has found nobody counts. So a process that connects all the time does
-/// not pay for a look each time.
-const NOBODY_FOR: Duration = Duration::from_millis(5);
+/// For how long a look counts. So a process that connects all the time does not pay for a look each
+/// time.
+const LOOK_COUNTS_FOR: Duration = Duration::from_millis(5);
 
 /// Places of no use are looked for where there are more than twice as many as were of use, and
 /// these.
@@ -307,11 +339,16 @@ struct Places {
 
 static PLACES: Shared<Places> = Shared::new(Places { found: BTreeMap::new(), used: 0 });
 
+/// Whether a look at this time counts still.
+fn counts(at: Instant) -> bool {
+    at.elapsed() < LOOK_COUNTS_FOR
+}
+
 impl Found {
     fn is_of_use(&self) -> bool {
         match self {
-            Self::Pair(pair) => !pair.is_hung_up(),
-            Self::Nobody(_, at) => at.elapsed() < NOBODY_FOR,
+            Self::Pair(pair, _) => !pair.is_hung_up(),
+            Self::Nobody(_, at) => counts(*at),
         }
     }
 }
@@ -344,7 +381,7 @@ pub(crate) fn unlock(is_child: bool) {
 /// All pairs of this process to listening ones.
 pub(crate) fn pairs() -> Vec<Arc<Pair>> {
     let pair = |found: &Found| match found {
-        Found::Pair(pair) => Some(pair.clone()),
+        Found::Pair(pair, _) => Some(pair.clone()),
         Found::Nobody(..) => None,
     };
     PLACES.lock().found.values().filter_map(pair).collect()
@@ -353,7 +390,7 @@ pub(crate) fn pairs() -> Vec<Arc<Pair>> {
 /// Why there is no pair for this place, if a look has found nobody just now.
 fn nobody_at(place: &Place) -> Option<Missed> {
     match PLACES.lock().found.get(place) {
-        Some(Found::Nobody(missed, at)) if at.elapsed() < NOBODY_FOR => Some(*missed),
+        Some(Found::Nobody(missed, at)) if counts(*at) => Some(*missed),
         _ => None,
     }
 }
@@ -361,7 +398,12 @@ fn nobody_at(place: &Place) -> Option<Missed> {
 /// A connection to a place was refused. The next one looks for a listener at once.
 pub(crate) fn refused(place: &Place) {
     let found = &mut PLACES.lock().found;
-    if matches!(found.get(place), Some(Found::Nobody(..))) {
+    let is_over = match found.get(place) {
+        Some(Found::Pair(pair, _)) => pair.is_hung_up(),
+        Some(Found::Nobody(..)) => true,
+        None => false,
+    };
+    if is_over {
         found.remove(place);
     }
 }
@@ -369,7 +411,7 @@ pub(crate) fn refused(place: &Place) {
 /// Another process than that of a pair listens at this place now.
 fn forget(place: &Place, pair: &Arc<Pair>) {
     let found = &mut PLACES.lock().found;
-    if matches!(found.get(place), Some(Found::Pair(found)) if Arc::ptr_eq(found, pair)) {
+    if matches!(found.get(place), Some(Found::Pair(found, _)) if Arc::ptr_eq(found, pair)) {
         found.remove(place);
     }
 }
@@ -381,9 +423,13 @@ fn pair_to(place: &Place) -> Result<Arc<Pair>, Missed> {
     }
     let mut places = PLACES.lock();
     let check = |user| check_taker(user, place).map_err(|reason| (reason, Some(user)));
-    if let Some(Found::Pair(pair)) = places.found.get(place)
-        && let Some(user) = pair.user().filter(|_| !pair.is_over() && !pair.is_hung_up())
+    if let Some(Found::Pair(pair, looked)) = places.found.get_mut(place)
+        && let Some(user) = pair.user().filter(|_| !pair.is_over())
+        && (counts(*looked) || !pair.is_hung_up())
     {
+        if !counts(*looked) {
+            *looked = Instant::now();
+        }
         return check(user).map(|()| pair.clone());
     }
     let code = syn::new_code();
@@ -396,7 +442,7 @@ fn pair_to(place: &Place) -> Result<Arc<Pair>, Missed> {
             found.is_ok()
         };
         if let Ok(pair) = Pair::knock(&door, code, is_welcome) {
-            places.keep(place, Found::Pair(pair.clone()));
+            places.keep(place, Found::Pair(pair.clone(), Instant::now()));
             return Ok(pair);
         }
     }
@@ -406,20 +452,52 @@ fn pair_to(place: &Place) -> Result<Arc<Pair>, Missed> {
 
 /// The code that a connecting socket shows.
 pub(crate) struct Connecting {
-    pair: Arc<Pair>,
-    stream: Stream,
+    /// None: the process at the place may be one of another host.
+    pair: Option<Arc<Pair>>,
+    stream: Arc<Stream>,
     to: Place,
     shown: Shown,
-    /// The socket was as the program has made it.
-    was_new: bool,
 }
 
 /// How it does that.
 enum Shown {
     /// By its SYN, to this address. The packets behind it have the headers from before.
     Syn { to: SocketAddr, before: syn::Headers },
-    /// By its name. The connection is offered already.
-    Name,
+    /// By its name, which has this number. The connection is offered already.
+    Name(u64),
+}
+
+/// The stream of a socket that has not connected yet, if it is one already.
+fn unconnected(fd: i32) -> Option<Arc<Stream>> {
+    table::stream(fd).filter(|stream| stream.is_unconnected())
+}
+
+/// A socket as the program has made it is about to be in an epoll, or to have another descriptor.
+/// As those are to know when it connects by rings, it is a stream from now on.
+// spec: SOCK-74
+pub(crate) fn await_connect(fd: i32) -> Option<Arc<Stream>> {
+    let family = table::new_family(fd).filter(|_| policy::is_on())?;
+    let stream = Stream::unconnected(family, true)?;
+    table::set(fd, Some(Arc::new(Entry::Stream(stream.clone()))));
+    Some(stream)
+}
+
+/// The stream of a descriptor that the program adds to an epoll. All others stay with the kernel.
+// spec: SOCK-74
+pub(crate) fn added(fd: i32) -> Option<Arc<Stream>> {
+    let stream = table::stream(fd).or_else(|| await_connect(fd));
+    if stream.is_none() {
+        table::leave(fd);
+    }
+    stream
+}
+
+/// A socket that is about to connect does so by the kernel.
+fn stay(fd: i32, reason: Reason) {
+    match unconnected(fd) {
+        Some(stream) => stream.hand_over_all(fd, reason),
+        None => keep_reason(memory::borrowed(fd), reason),
+    }
 }
 
 /// Before a socket connects: the code that it shows, where somebody with this library listens.
@@ -432,54 +510,81 @@ pub(crate) fn before_connect(
     socket: BorrowedFd<'_>,
     to: &Place,
 ) -> Result<Option<Connecting>, Errno> {
-    if !policy::is_wanted() || table::entry(fd).is_some() {
+    let known = unconnected(fd);
+    let is_other = known.is_none() && table::entry(fd).is_some();
+    if !policy::is_wanted() || is_other {
         return Ok(None);
     }
-    if let Some((reason, _)) = nobody_at(to).filter(|_| policy::is_empty()) {
-        keep_reason(socket, reason);
+    let may_be_near = policy::is_empty() && !to.may_be_far();
+    if let Some((reason, _)) = nobody_at(to).filter(|_| may_be_near) {
+        stay(fd, reason);
         return Ok(None);
     }
-    if family(socket) != Some(to.family()) {
+    let family = known.as_ref().map(|stream| stream.family()).or_else(|| family(socket));
+    if family != Some(to.family()) {
         return Ok(None);
     }
-    match show(socket, to) {
+    match show(socket, to, known) {
         Ok(connecting) => Ok(Some(connecting)),
         Err((reason, user)) if policy::refuses(Act::Connect, to.judged(), user, reason) => {
             Err(Errno::CONNREFUSED)
         }
         Err((reason, _)) => {
-            keep_reason(socket, reason);
+            stay(fd, reason);
             Ok(None)
         }
     }
 }
 
-fn show(socket: BorrowedFd<'_>, to: &Place) -> Result<Connecting, Missed> {
+fn show(
+    socket: BorrowedFd<'_>,
+    to: &Place,
+    known: Option<Arc<Stream>>,
+) -> Result<Connecting, Missed> {
     if !policy::is_on() {
         return Err((Reason::IoUring, None));
     }
     if !policy::allows_some(Act::Connect, to.judged()) {
         return Err((Reason::Policy, None));
     }
-    let pair = pair_to(to)?;
-    let missed = |reason| (reason, pair.user());
+    let refused = match &known {
+        Some(stream) => stream.connection().is_refused(),
+        None => table::is_left(socket.as_raw_fd()).then_some(Reason::Option),
+    };
+    if let Some(reason) = refused {
+        return Err((reason, None));
+    }
+    let pair = match pair_to(to) {
+        // Whether the other host will meet this process shows later: a policy's `must` is refused.
+        Err((reason @ Reason::NoPeer, user))
+            if to.may_be_far() && !policy::refuses(Act::Connect, to.judged(), user, reason) =>
+        {
+            None
+        }
+        found => Some(found?),
+    };
+    let missed = |reason| (reason, pair.as_ref().and_then(|pair| pair.user()));
+    let code = pair.as_ref().map(|pair| pair.code()).or_else(far::code);
+    let code = code.ok_or_else(|| missed(Reason::NoPeer))?;
     // All that the offer needs is there before the other end may look for it.
-    let stream = Stream::connecting(to.family()).ok_or_else(|| missed(Reason::NoRoom))?;
-    let was_new = table::new_family(socket.as_raw_fd()).is_some();
+    let is_new = table::new_family(socket.as_raw_fd()).is_some();
+    let stream = known.or_else(|| Stream::unconnected(to.family(), is_new));
+    let stream = stream.ok_or_else(|| missed(Reason::NoRoom))?;
     let shown = match to {
         Place::Tcp(at) => {
-            let before = syn::show(socket, *at, pair.code(), was_new);
+            let before = syn::show(socket, *at, code, stream.is_new());
             Shown::Syn { to: *at, before: before.ok_or_else(|| missed(Reason::Option))? }
         }
         Place::Unix(_) => {
-            let number = name::show(socket, pair.code()).ok_or_else(|| missed(Reason::Option))?;
-            if !stream.offer(&pair, &Ends::Unix(number), socket) {
+            let number = name::show(socket, code).ok_or_else(|| missed(Reason::Option))?;
+            let ends = Ends::Unix(number);
+            if !pair.as_ref().is_some_and(|pair| stream.offer(pair, &ends, socket)) {
                 return Err(missed(Reason::NoRoom));
             }
-            Shown::Name
+            Shown::Name(number)
         }
     };
-    Ok(Connecting { pair, stream, to: to.clone(), shown, was_new })
+    Ok(Connecting { pair, stream, to: to.clone(), shown })
 }
 
 impl Connecting {
@@ -501,50 +606,72 @@ impl Connecting {
     ) -> Result<(), Errno> {
         let offered = match &self.shown {
             Shown::Syn { to, before } => self.offer((socket, *to), before, was_sent),
-            Shown::Name => self.keep_offer(socket, was_sent),
+            Shown::Name(number) => self.keep_offer(socket, *number, was_sent),
         };
-        if offered == Ok(true) {
-            if !self.was_new {
-                self.stream.keep_to_options(socket);
+        if let Ok(Some(ends)) = &offered {
+            let stream = self.stream;
+            if !stream.is_new() {
+                stream.keep_to_options(socket);
             }
-            table::set(fd, Some(Arc::new(Entry::Stream(Arc::new(self.stream)))));
+            stream.be_connected();
+            if !table::is(fd, &stream) {
+                table::set(fd, Some(Arc::new(Entry::Stream(stream.clone()))));
+            }
+            if self.pair.is_none() {
+                stream.await_invitation(ends, socket);
+            }
             return Ok(());
         }
-        self.stream.withdraw(socket);
-        let Err(reason) = offered else { return Ok(()) };
-        if policy::refuses(Act::Connect, self.to.judged(), self.pair.user(), reason) {
+        let reason = offered.err();
+        self.withdraw(fd, socket, reason);
+        let Some(reason) = reason else { return Ok(()) };
+        let user = self.pair.as_ref().and_then(|pair| pair.user());
+        if policy::refuses(Act::Connect, self.to.judged(), user, reason) {
             reset(socket);
             return Err(Errno::CONNREFUSED);
         }
-        keep_reason(socket, reason);
         Ok(())
     }
 
-    /// Offers the connection whose SYN was sent, and has the packets behind it show nothing. False
-    /// where there is none.
+    /// Takes the offer back. A socket that has made none may connect later.
+    fn withdraw(&self, fd: i32, socket: BorrowedFd<'_>, reason: Option<Reason>) {
+        if reason.is_some() || self.stream.connection().has_offer() {
+            self.stream.connection().close(socket);
+            stay(fd, reason.unwrap_or_default());
+        }
+    }
+
+    /// Offers the connection whose SYN was sent, if its peer is of this host, and has the packets
+    /// behind it show nothing. The ends of the connection; none where there is none.
     fn offer(
         &self,
         (socket, taker): (BorrowedFd<'_>, SocketAddr),
         before: &syn::Headers,
         was_sent: bool,
-    ) -> Result<bool, Reason> {
+    ) -> Result<Option<Ends>, Reason> {
         let maker = if was_sent { getsockname(socket).ok().and_then(place::address) } else { None };
         let ends = maker.map(|maker| Ends::Tcp(Addresses { maker, taker }));
-        let is_offered = ends.map(|ends| self.stream.offer(&self.pair, &ends, socket));
+        let is_offered = match (&self.pair, &ends) {
+            (Some(pair), Some(ends)) => self.stream.offer(pair, ends, socket),
+            _ => true,
+        };
         before.restore(socket);
-        match is_offered {
-            Some(false) => Err(Reason::NoRoom),
-            is_offered => Ok(is_offered.is_some()),
-        }
+        if is_offered { Ok(ends) } else { Err(Reason::NoRoom) }
     }
 
     /// Whether the offer of a Unix socket stays, as it has connected to the process of the pair.
     // spec: SOCK-52
-    fn keep_offer(&self, socket: BorrowedFd<'_>, is_connected: bool) -> Result<bool, Reason> {
-        if !is_connected || name::is_of(socket, self.pair.peer()) {
-            return Ok(is_connected);
+    fn keep_offer(
+        &self,
+        socket: BorrowedFd<'_>,
+        number: u64,
+        is_connected: bool,
+    ) -> Result<Option<Ends>, Reason> {
+        let Some(pair) = self.pair.as_ref().filter(|_| is_connected) else { return Ok(None) };
+        if name::is_of(socket, pair.peer()) {
+            return Ok(Some(Ends::Unix(number)));
         }
-        forget(&self.to, &self.pair);
+        forget(&self.to, pair);
         Err(Reason::NotOwner)
     }
 }

@@ -1,13 +1,14 @@
 //! Descriptors that refer to one socket: duplicates, closing, and forked children.
 use crate::epoll::Set;
+use crate::far;
 use crate::listener;
 use crate::policy;
 use crate::report;
-use crate::stream::Stream;
+use crate::stream::{LINK_MOST, Stream, wait_for_link};
 use crate::sys::forks::Locked;
 use crate::sys::memory;
 use crate::table::{self, Entry};
-use ayre::socket::{self, Reason, keep_reason};
+use ayre::socket::{self, Reason};
 use rustix::fd::BorrowedFd;
 use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::net::sockopt::set_socket_linger;
@@ -36,9 +37,20 @@ pub(crate) fn duplicated(fd: i32, to: i32) {
             abandon(stream, Reason::Stdio);
             return;
         }
+        stream.connection().show_number(memory::borrowed(fd));
         stream.add_name();
     }
     drop(table::set(to, entry));
+}
+
+/// The program is about to pass a descriptor on to another process.
+pub(crate) fn passing(fd: i32) {
+    table::be_used_elsewhere(fd);
+    match table::entry(fd).as_deref() {
+        Some(Entry::Stream(stream)) => abandon(stream, Reason::Passed),
+        Some(Entry::Listener(listener)) => listener.may_have_times(),
+        _ => {}
+    }
 }
 
 /// The program is about to close a descriptor, or to put another file there.
@@ -73,34 +85,29 @@ fn leave_epoll(set: &Arc<Set>) {
 
 /// A stream that no descriptor and no call of the program uses any more.
 pub(crate) fn close(stream: &Stream, socket: BorrowedFd<'_>) {
-    report::count(stream);
     // As TCP does with bytes that nobody has read, the peer is told of a reset.
     if stream.connection().close(socket) {
         let _ = set_socket_linger(socket, Some(Duration::ZERO));
     }
+    report::count(stream);
 }
 
 /// A stream is about to be used where this library does not see it: it is the kernel's alone from
 /// now on.
 pub(crate) fn abandon(stream: &Arc<Stream>, reason: Reason) {
     stream.leave(reason);
+    table::names_of(stream).for_each(|fd| stream.hand_over(fd, reason));
     report::count(stream);
-    for (fd, entry) in table::all() {
-        if matches!(&*entry, Entry::Stream(known) if Arc::ptr_eq(known, stream)) {
-            stream.connection().close(memory::borrowed(fd));
-            keep_reason(memory::borrowed(fd), reason);
-            stream.forget(fd);
-            stream.sets().iter().for_each(|set| set.remove(fd));
-            drop(table::set(fd, None));
-        }
-    }
 }
 
 /// Before the process forks: the child has its streams, too, and while both have them, bytes come
 /// by the kernel, which wakes either. Returns all that has locks.
 pub(crate) fn before_fork() -> Locked {
+    leave_links(Reason::Forked);
     let mut locked = Locked::default();
     let mut pairs = listener::pairs();
+    table::lock();
+    table::be_used_elsewhere_between(0, u32::MAX);
     for (_, entry) in table::all() {
         match &*entry {
             Entry::Stream(stream) => locked.streams.push(memory::lend(stream)),
@@ -111,7 +118,8 @@ pub(crate) fn before_fork() -> Locked {
             Entry::Epoll(set) => locked.sets.push(memory::lend(set)),
         }
     }
-    for (_, stream) in streams() {
+    for (fd, stream) in streams() {
+        stream.connection().show_number(memory::borrowed(fd));
         pairs.extend(stream.connection().place().map(|(pair, _)| pair.clone()));
     }
     pairs.sort_by_key(Arc::as_ptr);
@@ -126,7 +134,9 @@ pub(crate) fn before_fork() -> Locked {
 /// Before another program takes the place of this one: it uses the descriptors that it inherits
 /// where this library does not see it.
 pub(crate) fn before_exec() {
-    leave_inherited();
+    leave_inherited(false);
+    leave_links(Reason::Executed);
+    far::finish();
     let closed = streams().into_iter().filter(|(fd, _)| !is_inherited(*fd));
     closed.for_each(|(_, stream)| stream.connection().before_exec());
     report::write();
@@ -136,12 +146,30 @@ fn is_inherited(fd: i32) -> bool {
     fcntl_getfd(memory::borrowed(fd)).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
 }
 
-/// Streams that another program inherits are the kernel's alone from now on.
-pub(crate) fn leave_inherited() {
+/// Only this process has the endpoint: from now on, its connections with other hosts are the
+/// kernel's alone.
+fn leave_links(reason: Reason) {
+    let mut streams = streams();
+    streams.retain(|(_, stream)| stream.connection().is_far());
+    streams.iter().for_each(|(_, stream)| stream.be_plain(reason));
+    let have_left = || streams.iter().all(|(_, stream)| stream.connection().has_left_link());
+    wait_for_link(LINK_MOST, have_left);
+}
+
+/// Before the C library starts another program, which inherits descriptors.
+pub(crate) fn before_spawn() {
+    leave_inherited(true);
+}
+
+/// Streams that another program inherits are the kernel's alone from now on. Whether this process
+/// goes on.
+fn leave_inherited(goes_on: bool) {
+    table::be_used_elsewhere_between(0, u32::MAX);
     for (fd, entry) in table::all() {
         match &*entry {
-            Entry::Stream(stream) if is_inherited(fd) => stream.leave(Reason::Executed),
+            Entry::Stream(stream) if is_inherited(fd) => stream.be_inherited(goes_on),
             Entry::Epoll(set) if is_inherited(fd) => set.settle(),
+            Entry::Listener(listener) if is_inherited(fd) => listener.may_have_times(),
             _ => {}
         }
     }
@@ -155,12 +183,14 @@ pub(crate) fn be_plain() {
 
 /// The process is about to end: others of its family may have its streams still.
 pub(crate) fn ending() {
-    report::write();
     for (fd, stream) in streams() {
-        if stream.connection().is_shared() {
-            stream.connection().close(memory::borrowed(fd));
+        let connection = stream.connection();
+        if connection.is_shared() || connection.is_far() {
+            connection.close(memory::borrowed(fd));
         }
     }
+    far::finish();
+    report::write();
 }
 
 /// In the child.

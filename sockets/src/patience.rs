@@ -1,7 +1,9 @@
-//! How long calls wait at a socket. The kernel is asked once, until the program changes the answer.
+//! How long calls wait at a socket. The kernel is asked once, until the program changes the answer,
+//! and not at all of a socket that is as this process has made or accepted it.
 use crate::stream::Direction;
+use crate::table::{self, Waits};
 use crate::waiter::Until;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -37,7 +39,13 @@ impl Patience {
             NEVER_WAITS => return Err(Errno::AGAIN),
             _ => {}
         }
-        let told = ask(socket, direction);
+        let known =
+            if found & IS_SHARED == 0 { table::waits(socket.as_raw_fd()) } else { Waits::Unknown };
+        let told = match known {
+            Waits::Forever => Ok(Until::Never),
+            Waits::Never => Err(Errno::AGAIN),
+            Waits::Unknown => ask(socket, direction),
+        };
         let answer = match told {
             Ok(Until::Never) => BLOCKS,
             Err(Errno::AGAIN) => NEVER_WAITS,

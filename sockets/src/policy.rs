@@ -1,5 +1,6 @@
 //! Which connections may go by rings, and which must. The environment is read before the program
 //! has threads: a child that one forks while another one reads it would wait for ever.
+use crate::far;
 use crate::sys::memory;
 use ayre::settings::check_sockets;
 use ayre::socket::policy::{Act, Place, Policy, Question, Ruling, Verdict};
@@ -83,6 +84,7 @@ pub(crate) fn load() {
         }
         own();
         meeting_folder();
+        far::load();
     }
 }
 
@@ -107,7 +109,7 @@ fn read(path: &Path, is_named: bool) -> Policy {
 }
 
 /// Says something in one line on standard error, unless the program has a connection there.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let errors = memory::borrowed(libc::STDERR_FILENO);
     if sockopt::socket_protocol(errors) != Ok(Some(ipproto::TCP)) {
         let _ = write(errors, format!("ayre sockets: {text}\n").as_bytes());

@@ -2,17 +2,15 @@
 use crate::stream::{Direction, Stream};
 use crate::sys::{memory, wait};
 use crate::table;
-use crate::waiter::{self, Intervals, Until, looked, slept};
+use crate::waiter::{self, Intervals, PairBell, Until, looked, sleep_at, slept};
 use crate::watch::Sleeper;
-use ayre::socket::{Bell, Pair};
+use ayre::socket::Bell;
 use libc::{pollfd, sigset_t};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Bells of this thread, each with the pair whose peer rings it.
-type Bells = [(Arc<Pair>, Arc<Bell>)];
 
 /// A stream among the descriptors.
 struct Polled {
@@ -20,6 +18,8 @@ struct Polled {
     fd: i32,
     stream: Arc<Stream>,
     wanted: PollFlags,
+    /// The kernel has told of bytes or an end before the link has.
+    is_ahead: Cell<bool>,
 }
 
 const OUT: PollFlags = PollFlags::OUT.union(PollFlags::WRNORM);
@@ -41,7 +41,7 @@ fn streams(fds: &[pollfd]) -> Vec<Polled> {
     let of = |(place, fd): (usize, &pollfd)| {
         let stream = table::stream(fd.fd)?;
         let wanted = PollFlags::from_bits_truncate(fd.events as u16);
-        Some(Polled { place, fd: fd.fd, stream, wanted })
+        Some(Polled { place, fd: fd.fd, stream, wanted, is_ahead: Cell::new(false) })
     };
     fds.iter().enumerate().filter_map(of).collect()
 }
@@ -90,7 +90,7 @@ pub(crate) fn poll(
 fn ask_kernel(
     fds: &mut [pollfd],
     streams: &[Polled],
-    (bells, time): (&Bells, Option<Option<Duration>>),
+    (bells, time): (&[PairBell], Option<Option<Duration>>),
     mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let mut asked = fds.to_vec();
@@ -99,20 +99,27 @@ fn ask_kernel(
         // One look decides both: between two, the peer may change the way.
         let (told, of_kernel) = polled.stream.events(polled.wanted);
         asked[polled.place].events = of_kernel.bits() as i16;
+        if polled.is_ahead.get() && polled.stream.is_ahead_of_link(polled.fd) {
+            // It would tell of that again at once.
+            asked[polled.place].fd = -1;
+        }
         is_ready |= !told.is_empty();
     }
-    asked.extend(bells.iter().map(|(_, bell)| wait::for_bell(bell)));
     // Without a wait, signals stay pending.
     let (time, mask) = if is_ready { (None, None) } else { (time, mask) };
     match time {
         None => wait::poll(&mut asked, Some(Duration::ZERO), mask)?,
-        Some(time) => slept(|| wait::poll(&mut asked, time, mask))?,
+        Some(time) => slept(|| sleep_at(&mut asked, bells, (time, mask)))?,
     };
     for (fd, asked) in fds.iter_mut().zip(&asked) {
         fd.revents = asked.revents;
     }
     for polled in streams {
-        fds[polled.place].revents |= polled.told().bits() as i16;
+        let revents = &mut fds[polled.place].revents;
+        let told = PollFlags::from_bits_retain(*revents as u16);
+        let in_turn = polled.stream.in_turn(polled.fd, (polled.wanted, told));
+        polled.is_ahead.set(polled.is_ahead.get() || in_turn != told);
+        *revents = (in_turn | polled.told()).bits() as i16;
     }
     Ok(fds.iter().filter(|fd| fd.revents != 0).count())
 }
@@ -120,7 +127,7 @@ fn ask_kernel(
 /// A thread that is about to sleep for streams, and has told their peers.
 struct Asleep<'a> {
     streams: &'a [Polled],
-    bells: Vec<(Arc<Pair>, Arc<Bell>)>,
+    bells: Vec<PairBell>,
     /// Which of the streams, in which direction, with which bell.
     lain_down: Vec<(usize, Direction, Sleeper)>,
 }
@@ -156,10 +163,7 @@ impl Drop for Asleep<'_> {
         for (i, direction, bell) in &self.lain_down {
             self.streams[*i].stream.get_up(*direction, bell);
         }
-        for (_, bell) in &self.bells {
-            bell.hush();
-            bell.take_marks(|_| {});
-        }
+        self.bells.iter().for_each(|(_, bell)| bell.take_marks(|_| {}));
     }
 }
 

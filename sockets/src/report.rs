@@ -8,9 +8,10 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 static RINGS: AtomicU64 = AtomicU64::new(0);
 static BYTES: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
-/// Counts a stream that this process has closed, or has open at its end.
+/// Counts a stream that this process has closed, or has open at its end. If several processes have
+/// had it, as after a fork, the last one counts it, with the bytes of all.
 pub(crate) fn count(stream: &Stream) {
-    if stream.connection().place().is_none() {
+    if !stream.connection().has_met() || !stream.connection().is_last_holder() {
         return;
     }
     let (out, inward) = (stream.connection().counts_out(), stream.connection().counts_in());

@@ -1,5 +1,10 @@
 //! A stream socket of the program that has, or may get, a peer with this library.
+mod leaving;
+
+pub(crate) use self::leaving::{LINK_MOST, wait_for_link};
+
 use crate::epoll::Set;
+use crate::far;
 use crate::listener::{self, Listener, Offer};
 use crate::names;
 use crate::patience::Patience;
@@ -10,9 +15,10 @@ use crate::waiter::{self, Until};
 use crate::watch::{Sleeper, Watch};
 use ayre::guest::fork::Shared;
 use ayre::socket::policy::Act;
-use ayre::socket::{Connection, Ends, Pair, RING, Ready, Reason};
+use ayre::socket::{Connection, Ends, Pair, RING, Ready, Reason, keep_reason};
 use rustix::event::PollFlags;
 use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 use std::sync::Arc;
@@ -42,10 +48,17 @@ pub(crate) struct Stream {
     connection: Connection,
     /// It is a Unix socket, and not one of TCP.
     is_unix: bool,
+    /// The program has not connected it yet.
+    is_unconnected: AtomicBool,
+    /// It has no options but those with which the program has made it, as far as this is of use
+    /// before it connects.
+    is_new: AtomicBool,
     /// A read has told that the peer has not read all.
     has_told_reset: AtomicBool,
     /// Descriptors of this process that refer to it.
     names: AtomicU32,
+    /// The kernel signals what comes.
+    is_signalled: AtomicBool,
     is_searching: AtomicBool,
     search: Shared<Option<Search>>,
     /// How often a write has found no room.
@@ -59,8 +72,11 @@ impl Stream {
         Some(Self {
             connection: Connection::new()?,
             is_unix,
+            is_unconnected: AtomicBool::new(false),
+            is_new: AtomicBool::new(false),
             has_told_reset: AtomicBool::new(false),
             names: AtomicU32::new(1),
+            is_signalled: AtomicBool::new(false),
             is_searching: AtomicBool::new(search.is_some()),
             search: Shared::new(search),
             shortages: AtomicU32::new(0),
@@ -69,9 +85,31 @@ impl Stream {
         })
     }
 
-    /// The end that is about to connect. None where the process has too many.
-    pub(crate) fn connecting(family: Family) -> Option<Self> {
-        Self::new(family == Family::Unix, None)
+    /// A socket that has not connected yet: as the program has made it, or not. None where the
+    /// process has too many.
+    pub(crate) fn unconnected(family: Family, is_new: bool) -> Option<Arc<Self>> {
+        let this = Self::new(family == Family::Unix, None)?;
+        this.is_unconnected.store(true, Ordering::Relaxed);
+        this.is_new.store(is_new, Ordering::Relaxed);
+        Some(Arc::new(this))
+    }
+
+    pub(crate) fn is_unconnected(&self) -> bool {
+        self.is_unconnected.load(Ordering::Relaxed)
+    }
+
+    /// The program has connected it.
+    pub(crate) fn be_connected(&self) {
+        self.is_unconnected.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Relaxed)
+    }
+
+    /// It is not as the program has made it any more.
+    pub(crate) fn end_new(&self) {
+        self.is_new.store(false, Ordering::Relaxed);
     }
 
     /// Offers the connection, as the other end may look for it already. False where there is no
@@ -82,9 +120,11 @@ impl Stream {
         is_offered
     }
 
-    /// The connection was not begun, or stays with the kernel: nobody is to take its offer.
-    pub(crate) fn withdraw(self, socket: BorrowedFd<'_>) {
-        self.connection.close(socket);
+    /// Waits for the other end to invite this one, if it is on another host and has this library.
+    pub(crate) fn await_invitation(self: &Arc<Self>, ends: &Ends, socket: BorrowedFd<'_>) {
+        self.connection.show(socket);
+        self.connection.keep_reason(Reason::NoPeer);
+        far::expect(ends, self);
     }
 
     /// The end that was accepted, which looks for this offer.
@@ -150,6 +190,28 @@ impl Stream {
         self.is_unix
     }
 
+    pub(crate) fn family(&self) -> Family {
+        if self.is_unix { Family::Unix } else { Family::Tcp }
+    }
+
+    /// A descriptor of it is the kernel's alone from now on, also in the epolls that have it.
+    pub(crate) fn hand_over(&self, fd: i32, reason: Reason) {
+        self.connection.close(memory::borrowed(fd));
+        keep_reason(memory::borrowed(fd), reason);
+        self.forget(fd);
+        self.sets().iter().for_each(|set| set.hand_over(fd));
+        drop(table::set(fd, None));
+        table::leave(fd);
+    }
+
+    /// As [`Self::hand_over`], of all descriptors of a socket that has not connected. This is one.
+    pub(crate) fn hand_over_all(&self, fd: i32, reason: Reason) {
+        match self.names.load(Ordering::Relaxed) {
+            1 => self.hand_over(fd, reason),
+            _ => table::names_of(self).for_each(|fd| self.hand_over(fd, reason)),
+        }
+    }
+
     /// Counts another descriptor.
     pub(crate) fn add_name(&self) {
         self.names.fetch_add(1, Ordering::Relaxed);
@@ -185,7 +247,11 @@ impl Stream {
         let mut until = Until::Unknown;
         let mut call = None;
         loop {
-            match read(fd) {
+            let result = match read(fd) {
+                Err(Errno::AGAIN) if self.follow_signal(fd) => read(fd),
+                result => result,
+            };
+            match result {
                 Err(Errno::AGAIN) if !flags.contains(RecvFlags::DONTWAIT) => {}
                 Err(errno) => {
                     if errno == Errno::CONNRESET {
@@ -230,6 +296,7 @@ impl Stream {
     pub(crate) fn outlive(&self, socket: BorrowedFd<'_>) -> bool {
         let lives = self.watch.lock().outlive(socket);
         if lives {
+            self.connection.show_number(socket);
             self.wake_all();
         }
         lives
@@ -318,7 +385,7 @@ impl Stream {
     #[inline]
     pub(crate) fn ready(&self, direction: Direction) -> (bool, bool) {
         match direction {
-            Direction::In => (self.connection.is_readable(), true),
+            Direction::In => (self.connection.is_readable(), !self.connection.is_told_by_link()),
             Direction::Out => match self.connection.writable() {
                 Ready::Yes => (true, false),
                 Ready::No => (false, false),
@@ -343,6 +410,9 @@ impl Stream {
         let (mut told, mut asked) = (PollFlags::empty(), wanted);
         if wanted.intersects(inward) && self.connection.is_readable() {
             told |= wanted & inward;
+        }
+        if self.connection.is_told_by_link() {
+            asked -= inward | PollFlags::RDHUP;
         }
         if wanted.intersects(outward) {
             let (is_ready, is_kernel) = self.ready(Direction::Out);
@@ -419,6 +489,9 @@ impl Stream {
     /// Options that were set before the socket was a stream.
     pub(crate) fn keep_to_options(&self, socket: BorrowedFd<'_>) {
         self.keep_to_buffers(socket);
+        if fcntl_getfl(socket).is_ok_and(|flags| flags.contains(OFlags::ASYNC)) {
+            self.be_signalled();
+        }
         // Each message brings the user and the process that have sent it.
         if self.is_unix && sockopt::socket_passcred(socket) == Ok(true) {
             self.be_plain(Reason::Option);
@@ -442,14 +515,6 @@ impl Stream {
         }
     }
 
-    /// The socket is about to be used where this library does not see it: from now on, it is the
-    /// kernel's alone.
-    pub(crate) fn leave(&self, reason: Reason) {
-        self.patience.share();
-        self.be_plain(reason);
-        self.connection.leave_reading();
-    }
-
     /// The program reads nothing any more. The writer of a Unix socket gets an error for that,
     /// which the kernel tells.
     pub(crate) fn shut_reading(&self) {
@@ -460,9 +525,13 @@ impl Stream {
         }
     }
 
-    /// Locks the search, before a fork.
+    /// Locks the search, before a fork. No end of another host meets this one from now on; one that
+    /// has just done so is left.
     pub(crate) fn lock_search(&'static self) {
         self.search.before_fork();
+        if self.connection.is_far() {
+            self.leave_link(Reason::Forked);
+        }
     }
 
     /// Locks the watch, before a fork. The child has the stream, too, so its bytes go by the

@@ -3,6 +3,7 @@ use crate::epoll::Set;
 use crate::listener::Listener;
 use crate::stream::Stream;
 use arc_swap::{ArcSwapOption, Guard};
+use ayre::guest::fork::Shared;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -31,6 +32,8 @@ const EPOLL: u8 = 3;
 const NEW_TCP: u8 = 4;
 /// Likewise, a Unix socket of bytes.
 const NEW_UNIX: u8 = 5;
+/// Without an entry: it stays with the kernel, as an epoll has it that does not know it.
+const LEFT: u8 = 6;
 
 /// The families of sockets whose bytes may go by rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,23 @@ pub(crate) fn is_stream(fd: i32) -> bool {
 /// Whether a descriptor is more than the kernel's.
 #[inline]
 pub(crate) fn is_known(fd: i32) -> bool {
-    !matches!(kind(fd), 0 | NEW_TCP | NEW_UNIX)
+    (STREAM..=EPOLL).contains(&kind(fd))
+}
+
+/// Whether a descriptor stays with the kernel.
+pub(crate) fn is_left(fd: i32) -> bool {
+    kind(fd) == LEFT
+}
+
+/// A descriptor stays with the kernel, unless it is known. A socket that is made later with this
+/// number is another one.
+#[inline]
+pub(crate) fn leave(fd: i32) {
+    if !is_known(fd)
+        && let Some(kind) = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd))
+    {
+        kind.store(LEFT, Ordering::Relaxed);
+    }
 }
 
 /// The family of a descriptor that is a socket as it was made.
@@ -89,18 +108,75 @@ pub(crate) fn set_new(fd: i32, family: Family) {
     }
 }
 
-/// A descriptor is about to be another file, or is a socket that is not as it was made any more.
+/// A descriptor is about to be another file, or others are about to use it, too.
+#[inline]
+pub(crate) fn be_used_elsewhere(fd: i32) {
+    forget_waits(fd);
+    end_new(fd);
+}
+
+/// A descriptor is a socket that is not as it was made any more.
 #[inline]
 pub(crate) fn end_new(fd: i32) {
-    if new_family(fd).is_some() {
-        KINDS[fd as usize].store(0, Ordering::Relaxed);
+    match kind(fd) {
+        NEW_TCP | NEW_UNIX => KINDS[fd as usize].store(0, Ordering::Relaxed),
+        STREAM => used(fd).iter().for_each(|stream| stream.end_new()),
+        _ => {}
     }
 }
 
-/// Ends all that is new within these numbers.
-pub(crate) fn end_new_between(first: u32, last: u32) {
+/// As [`be_used_elsewhere`], of all within these numbers.
+pub(crate) fn be_used_elsewhere_between(first: u32, last: u32) {
     let highest = HIGHEST.load(Ordering::Relaxed) as u32;
-    (first..=last.min(highest)).for_each(|fd| end_new(fd as i32));
+    (first..=last.min(highest)).for_each(|fd| be_used_elsewhere(fd as i32));
+}
+
+/// How calls wait at a socket that this process has made, as far as the kernel need not be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Waits {
+    Unknown = 0,
+    /// Until something happens.
+    Forever = 1,
+    /// Not at all.
+    Never = 2,
+}
+
+/// For each descriptor, how calls wait there.
+static WAITS: [AtomicU8; NUMBERS] = [const { AtomicU8::new(0) }; NUMBERS];
+
+fn waits_word(fd: i32) -> Option<&'static AtomicU8> {
+    usize::try_from(fd).ok().and_then(|fd| WAITS.get(fd))
+}
+
+/// How calls wait at a descriptor.
+pub(crate) fn waits(fd: i32) -> Waits {
+    match waits_word(fd).map_or(0, |word| word.load(Ordering::SeqCst)) {
+        1 => Waits::Forever,
+        2 => Waits::Never,
+        _ => Waits::Unknown,
+    }
+}
+
+/// The kernel has made a socket whose calls have no limits of time, with these flags.
+pub(crate) fn set_waits(fd: i32, flags: i32) {
+    if let Some(word) = waits_word(fd) {
+        HIGHEST.fetch_max(fd, Ordering::Relaxed);
+        let waits = if flags & libc::SOCK_NONBLOCK == 0 { Waits::Forever } else { Waits::Never };
+        word.store(waits as u8, Ordering::SeqCst);
+    }
+}
+
+/// The program has changed how calls wait at a descriptor, or may do so by another one.
+#[inline]
+pub(crate) fn forget_waits(fd: i32) {
+    // One that waits has been a stream before it has looked: either it sees this, or the caller
+    // finds the stream.
+    if waits(fd) != Waits::Unknown
+        && let Some(word) = waits_word(fd)
+    {
+        word.store(0, Ordering::SeqCst);
+    }
 }
 
 fn load(fd: i32) -> Option<Arc<Entry>> {
@@ -151,8 +227,13 @@ pub(crate) fn is(fd: i32, stream: &Stream) -> bool {
 
 /// A descriptor of a stream.
 pub(crate) fn name_of(stream: &Stream) -> Option<i32> {
+    names_of(stream).next()
+}
+
+/// The descriptors of a stream.
+pub(crate) fn names_of(stream: &Stream) -> impl Iterator<Item = i32> {
     let highest = HIGHEST.load(Ordering::Relaxed);
-    (0..=highest).find(|fd| is(*fd, stream))
+    (0..=highest).filter(move |fd| is(*fd, stream))
 }
 
 /// The listening socket of a descriptor.
@@ -183,8 +264,23 @@ pub(crate) fn entry(fd: i32) -> Option<Arc<Entry>> {
     if is_known(fd) { load(fd) } else { None }
 }
 
+/// A thread that adds an entry has it, or one that forks. A fork locks all that the entries have,
+/// so that no other thread has a lock that the child would wait for.
+static ADDING: Shared<()> = Shared::new(());
+
+/// Before a fork: no entry is added until it is over.
+pub(crate) fn lock() {
+    ADDING.before_fork();
+}
+
+/// After a fork.
+pub(crate) fn unlock() {
+    ADDING.after_fork(|()| {});
+}
+
 /// Sets what a descriptor is. Returns what it was.
 pub(crate) fn set(fd: i32, entry: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
+    let _adding = entry.as_ref().map(|_| ADDING.lock());
     let place = usize::try_from(fd).ok().filter(|fd| *fd < NUMBERS)?;
     HIGHEST.fetch_max(if entry.is_some() { fd } else { 0 }, Ordering::Relaxed);
     let kind = entry.as_ref().map_or(0, |entry| entry.kind());
@@ -194,7 +290,7 @@ pub(crate) fn set(fd: i32, entry: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
     last
 }
 
-/// No descriptor above has an entry, or is new.
+/// No descriptor above has an entry, or is new, or has a known wait.
 static HIGHEST: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 
 /// All entries with their descriptors.

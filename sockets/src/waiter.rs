@@ -5,7 +5,7 @@ use crate::sys::{memory, wait};
 use crate::watch::Sleeper;
 use ayre::guest::fork::generation;
 use ayre::socket::{Bell, Pair};
-use libc::pollfd;
+use libc::{pollfd, sigset_t};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,12 +109,7 @@ pub(crate) fn wait_for(
     stream.lie_down(direction, &bell);
     let slept = sleep(stream, fd, direction, (&bell, until));
     stream.get_up(direction, &bell);
-    if let Some(bell) = &bell {
-        if bell.is_rung() {
-            bell.hush();
-        }
-        bell.take_marks(|_| {});
-    }
+    bell.iter().for_each(|bell| bell.take_marks(|_| {}));
     slept
 }
 
@@ -133,36 +128,77 @@ fn sleep(
         return Ok(());
     }
     let events = match direction {
-        Direction::In => libc::POLLIN,
+        Direction::In if asks_kernel => libc::POLLIN,
+        Direction::In => 0,
         Direction::Out if asks_kernel => libc::POLLOUT,
         // The end of a peer that has not said so is its death.
         Direction::Out if !stream.connection().is_ended_by_peer() => libc::POLLRDHUP,
         Direction::Out => 0,
     };
-    let mut fds = vec![pollfd { fd, events, revents: 0 }];
-    fds.extend(bell.iter().map(|bell| wait::for_bell(bell)));
+    // Of an end before the link has told of bytes, the kernel would tell again and again.
+    let is_ahead = events == libc::POLLIN && stream.is_ahead_of_link(fd);
+    let asked = if is_ahead { -1 } else { fd };
+    let mut fds = vec![pollfd { fd: asked, events, revents: 0 }];
+    let pair = stream.connection().place().map(|(pair, _)| pair.clone());
+    let bells: Vec<PairBell> = pair.into_iter().zip(bell.clone()).collect();
     // Without a bell, nobody tells that another thread has closed this name of the stream.
     let is_unsure = bell.is_none() || stream.is_unsure(direction, bell);
     let mut intervals = Intervals::new();
     loop {
         let time = intervals.next(is_unsure, until.left());
         // Where another thread has closed this name, the caller goes on by another.
-        match slept(|| if stream.is_named(fd) { wait::poll(&mut fds, time, None) } else { Ok(1) }) {
+        let polled = || {
+            if stream.is_named(fd) { sleep_at(&mut fds, &bells, (time, None)) } else { Ok(1) }
+        };
+        match slept(polled) {
             Ok(0) if until.is_over() => return Err(Errno::AGAIN),
             Ok(0) if stream.has_news(direction) => return Ok(()),
+            // A link has told that the kernel has what comes next.
+            Ok(0) if !asks_kernel && stream.ready(direction).1 => return Ok(()),
             Ok(0) => {
                 let _ = stream.connection().settle(memory::borrowed(fd));
             }
-            Ok(_) => {
-                let is_rung = fds.get(1).is_some_and(|bell| bell.revents != 0);
-                bell.iter().filter(|_| is_rung).for_each(|bell| bell.hush());
-                return Ok(());
-            }
+            Ok(_) => return Ok(()),
             // A wait with a limit never goes on behind a signal.
             Err(Errno::INTR) if until == Until::Never && wait::restarts() => {}
             Err(errno) => return Err(errno),
         }
     }
+}
+
+/// A bell, with the pair whose peer rings it.
+pub(crate) type PairBell = (Arc<Pair>, Arc<Bell>);
+
+/// Polls descriptors and bells, and serves the links with other hosts, if that is this thread's
+/// matter. A bell that has marks is ready. How many there were of all these.
+pub(crate) fn sleep_at(
+    fds: &mut Vec<pollfd>,
+    bells: &[PairBell],
+    (time, mask): (Option<Duration>, Option<&sigset_t>),
+) -> Result<usize, Errno> {
+    let links = bells.iter().find_map(|(pair, _)| Some((pair, pair.rest()?)));
+    let others = fds.len();
+    fds.extend(bells.iter().map(|(_, bell)| wait::for_bell(bell)));
+    fds.extend(links.iter().map(|(_, fd)| wait::for_bytes(*fd)));
+    bells.iter().for_each(|(_, bell)| bell.lie_down());
+    let is_marked = bells.iter().any(|(_, bell)| bell.is_marked());
+    // Without a wait, signals stay pending.
+    let (time, mask) = if is_marked { (Some(Duration::ZERO), None) } else { (time, mask) };
+    let polled = wait::poll(fds, time, mask);
+    let told: Vec<pollfd> = fds.drain(others..).collect();
+    for ((_, bell), told) in bells.iter().zip(&told) {
+        if told.revents != 0 {
+            bell.hush();
+        }
+        // Awake, it looks at its streams by itself: no ring is needed.
+        bell.wake_up();
+    }
+    if let (Some((pair, _)), Some(told)) = (links, told.get(bells.len()))
+        && told.revents != 0
+    {
+        pair.serve();
+    }
+    polled.map(|ready| ready.max(usize::from(is_marked)))
 }
 
 /// The sleeps of somebody who is not sure to be woken. Their lengths double: a wait takes at most

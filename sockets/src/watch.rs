@@ -106,7 +106,8 @@ impl Watch {
         let was_rung = place == 0 && connection.bells()[direction as usize].is_none();
         self.tell(connection, direction);
         let is_news = match direction {
-            Direction::In => connection.is_readable(),
+            // A link rings once to tell that the kernel has what comes next.
+            Direction::In => connection.is_readable() || (was_rung && connection.is_far()),
             Direction::Out => was_rung && connection.writable() != Ready::No,
         };
         if is_news { others } else { Vec::new() }

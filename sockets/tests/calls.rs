@@ -6,6 +6,8 @@
 #[macro_use]
 #[path = "common/mod.rs"]
 mod common;
+#[path = "calls/added.rs"]
+mod added;
 #[path = "calls/control.rs"]
 mod control;
 #[path = "calls/end.rs"]
@@ -43,7 +45,7 @@ before_main! {
         let name = std::env::var(ROW).expect("the row is named");
         let (_, subject, row) = ROWS.iter().find(|(n, ..)| *n == name).expect("the row exists");
         let mut end = End::new(role == "server");
-        if *subject != "starts" {
+        if !matches!(*subject, "added" | "starts") {
             end.connect();
         }
         row(&mut end);
@@ -69,7 +71,8 @@ fn run_with(
         let mut command = Crew::command(&folder, role, net);
         command.env(FOLDER, &folder.path).env(ROW, row);
         if warm {
-            command.env(WARM, "1");
+            // Hosts meet while requests and answers go by TCP.
+            command.env(WARM, if matches!(net, Net::Hosts { .. }) { "2000" } else { "50" });
         }
         prepare(role, &mut command);
         crew.start(&mut command);
@@ -90,42 +93,74 @@ fn run_over(family: Family, row: &str, net: Net, warm: bool) -> (String, String)
     })
 }
 
-fn compare(row: &str, family: Family) {
+fn compare(row: &str, family: Family, net: Net) {
     for warm in [false, true] {
         let (plain, _) = run_over(family, row, Net::Plain, warm);
-        let (over, _) = run_over(family, row, Net::Library, warm);
+        let (over, _) = run_over(family, row, net, warm);
         assert_eq!(plain, over, "{row}, warm {warm}: the kernel on the left, the library right");
     }
 }
 
 macro_rules! rows {
-    ($($subject:ident: $($row:ident)*;)* @tcp $($of_tcp:ident)*;) => {
+    (
+        $($subject:ident: $($row:ident)*;)*
+        @at_once $($near:ident: $($at_once:ident)*;)*
+        @tcp $($of_tcp:ident)*;
+    ) => {
         /// Names, subjects and functions.
         const ROWS: &[(&str, &str, fn(&mut End))] = &[
             $($((stringify!($row), stringify!($subject), $subject::$row),)*)*
+            $($((stringify!($at_once), stringify!($near), $near::$at_once),)*)*
             $((stringify!($of_tcp), "starts", starts::$of_tcp),)*
         ];
         $(
             #[test]
             fn $of_tcp() {
-                compare(stringify!($of_tcp), Family::Tcp);
+                compare(stringify!($of_tcp), Family::Tcp, Net::Library);
             }
         )*
         $($(
             #[test]
             fn $row() {
-                compare(stringify!($row), Family::Tcp);
+                compare(stringify!($row), Family::Tcp, Net::Library);
+            }
+        )*)*
+        $($(
+            #[test]
+            fn $at_once() {
+                compare(stringify!($at_once), Family::Tcp, Net::Library);
             }
         )*)*
 
-        /// All rows over Unix sockets.
-        mod unix {
-            use super::{Family, compare};
+        /// Rows of TCP between processes that take each other for such of two hosts. Those that
+        /// count on bytes which arrive at once are left out, and those that close all numbers while
+        /// the link opens.
+        // spec: SOCK-67, SOCK-69
+        mod hosts {
+            use super::{Family, Net, compare};
 
             $($(
                 #[test]
                 fn $row() {
-                    compare(stringify!($row), Family::Unix);
+                    compare(stringify!($row), Family::Tcp, Net::Hosts { are_sealed: true });
+                }
+            )*)*
+        }
+
+        /// All rows over Unix sockets.
+        mod unix {
+            use super::{Family, Net, compare};
+
+            $($(
+                #[test]
+                fn $row() {
+                    compare(stringify!($row), Family::Unix, Net::Library);
+                }
+            )*)*
+            $($(
+                #[test]
+                fn $at_once() {
+                    compare(stringify!($at_once), Family::Unix, Net::Library);
                 }
             )*)*
         }
@@ -133,36 +168,54 @@ macro_rules! rows {
 }
 
 rows! {
+    added:
+        added_for_edges added_for_answers added_for_levels added_for_bytes added_for_one_event
+        added_and_changed added_and_removed added_and_replaced added_and_duplicated
+        added_to_two_epolls added_to_an_epoll_with_two_names added_before_a_fork added_by_a_child
+        added_and_refused added_with_an_option added_to_listen;
     control:
         descriptors descriptors_that_nobody_takes credentials addresses sends_to_an_address
         queue_of_the_writer;
     messages:
-        several_messages vectors_with_flags system_calls_by_number urgent_byte shutdown_of_writing
-        shutdown_of_reading shutdown_of_both shutdown_while_a_thread_reads
-        wrong_addresses close_while_a_thread_reads;
+        urgent_byte shutdown_of_reading shutdown_of_both
+        shutdown_while_a_thread_reads two_threads_read wrong_addresses
+        close_while_a_thread_reads;
     names:
-        two_epolls epoll_with_two_names epoll_with_two_names_at_first dup2_onto_all
-        removed_from_an_epoll removed_and_replaced;
-    order:
-        order_of_connections order_of_many_connections order_of_many_edges order_of_two_processes
-        unread_connection_keeps_no_place;
+        two_epolls epoll_with_two_names epoll_with_two_names_at_first removed_from_an_epoll
+        removed_and_replaced;
     programs:
         program_by_execl program_by_execl_of_many program_by_execle program_by_execlp
         program_by_execv program_by_execvp program_by_execvpe program_by_execve program_by_fexecve
         program_by_execveat program_by_syscall program_by_vfork program_by_posix_spawn
-        program_by_posix_spawnp program_by_system program_by_popen daemon passed_on;
+        program_by_posix_spawnp program_by_system program_by_popen
+        program_while_bytes_are_unread daemon passed_on;
     starts:
-        closes_all_at_start connects_as_nobody buffers_of_the_listener
-        buffers_of_the_connection room_before_accept edge_of_room_before_accept forks_at_once;
+        connects_as_nobody buffers_of_the_listener buffers_of_the_connection room_before_accept
+        edge_of_room_before_accept edge_of_room_of_one_added_before room_of_one_at_stdin
+        forks_at_once patience_of_the_client signal_before_connect;
     rows:
         read_and_write peek waitall dontwait receive_timeout available options half_close
-        close_with_unread_bytes linger_zero broken_pipe kill_of_a_process epoll_kinds nested_epoll
-        duplicated_epoll dup2_onto_it hundred_children close_range_of_all a_shell_answers;
+        close_with_unread_bytes close_with_unread_bytes_before_a_mark linger_zero broken_pipe
+        kill_of_a_process epoll_kinds nested_epoll duplicated_epoll dup2_onto_it hundred_children
+        a_shell_answers;
     signals:
         interrupted_reads restarted_reads interrupted_writes restarted_write send_timeout
         masks_of_waits signal_of_bytes timeouts_and_signals masks_and_bytes;
+    @at_once
+    messages:
+        several_messages shutdown_of_writing system_calls_by_number vectors_with_flags;
+    names:
+        read_over_marks dup2_onto_all;
+    starts:
+        closes_all_at_start;
+    rows:
+        close_range_of_all;
+    order:
+        order_of_connections order_of_many_connections order_of_many_edges order_of_two_processes
+        unread_connection_keeps_no_place;
     @tcp
-        forbidden_calls forbidden_calls_of_the_server forbidden_calls_of_the_client;
+        forbidden_calls forbidden_calls_of_the_server forbidden_calls_of_the_client
+        patience_of_the_server;
 }
 
 /// Whether both directions of a row went by rings.
@@ -186,6 +239,13 @@ fn warm_rows_go_by_rings() {
     goes_by_rings("read_and_write", true);
 }
 
+// spec: SOCK-74
+/// A socket that an epoll had before it connected needs no other wait to show that it reads.
+#[test]
+fn a_connection_that_was_added_before_goes_by_rings() {
+    goes_by_rings("added_for_answers", false);
+}
+
 /// A program may ask for room as soon as it has connected, as those do that never block.
 #[test]
 fn a_connection_that_was_waited_for_early_goes_by_rings() {
@@ -201,6 +261,20 @@ fn a_child_of_a_server_of_a_unix_socket_that_forks_at_once_has_the_ring() {
     let (_, report) = run_over(Family::Unix, "forks_at_once", Net::Library, false);
     let with_rings = report.lines().filter(|line| line.contains(" rings=1 ")).count();
     assert_eq!(with_rings, 2, "the client's, and the child's: {report}");
+}
+
+/// Children that have a connection, too, count it only if they are the last that have it.
+#[test]
+fn a_report_has_each_end_of_a_connection_once() {
+    if library().is_none() {
+        return;
+    }
+    for row in ["hundred_children", "close_with_unread_bytes"] {
+        let (_, report) = run(row, Net::Library, true);
+        assert_eq!(report.lines().count(), 2, "{row}: {report}");
+        let is_one = |line: &str| line.contains(" connections=1 ");
+        assert!(report.lines().all(is_one), "{row}: {report}");
+    }
 }
 
 // spec: SOCK-3

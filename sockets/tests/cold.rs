@@ -6,11 +6,10 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::call;
 use common::launch::{Crew, Folder, Net, ROLE, library};
+use common::{call, tracer};
 use std::ffi::c_int;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
 /// The variables that tell the program how many connections it has, and where its peer listens.
@@ -82,35 +81,24 @@ fn serve(epoll: c_int) {
     assert_eq!(call::write(fd, &[1]), Ok(1));
 }
 
-/// A call of ptrace(2).
-fn trace(request: libc::c_uint, process: c_int, signal: c_int) {
-    call!(ptrace(request, process, 0usize, signal as usize)).expect("it is traced");
-}
-
 /// Lets a traced process go on until it ends, and counts the instructions of its counted part.
 fn count_instructions(child: &mut Child) -> u64 {
-    let process = child.id() as c_int;
-    let (mut count, mut is_counted, mut status) = (0, false, 0);
-    assert_eq!(call!(waitpid(process, &mut status, 0)), Ok(process as usize));
-    let mut signal = 0;
-    loop {
+    let (mut count, mut is_counted) = (0, false);
+    tracer::follow(child, libc::PTRACE_CONT, |signal| {
+        let passed = match signal {
+            BEGINS | ENDS | libc::SIGTRAP => 0,
+            other => other,
+        };
+        is_counted = match signal {
+            BEGINS => true,
+            ENDS => false,
+            _ => is_counted,
+        };
+        count += u64::from(signal == libc::SIGTRAP);
         let request = if is_counted { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_CONT };
-        trace(request, process, signal);
-        assert_eq!(call!(waitpid(process, &mut status, 0)), Ok(process as usize));
-        if !libc::WIFSTOPPED(status) {
-            assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
-            // It was waited for above.
-            let _ = child.wait();
-            return count;
-        }
-        signal = 0;
-        match libc::WSTOPSIG(status) {
-            BEGINS => is_counted = true,
-            ENDS => is_counted = false,
-            libc::SIGTRAP => count += 1,
-            other => signal = other,
-        }
-    }
+        (request, passed)
+    });
+    count
 }
 
 /// The instructions of the server, which has this number of streams and an active one.
@@ -120,12 +108,8 @@ fn instructions(cold: usize) -> u64 {
     let count = (cold + 1).to_string();
     // A look at rings before a sleep takes as many instructions as there is time for.
     command.env(COUNT, &count).env("AYRE_SOCKETS_SPIN", "0").stdout(Stdio::piped());
-    let be_traced = || match call!(ptrace(libc::PTRACE_TRACEME, 0, 0usize, 0usize)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(std::io::Error::from_raw_os_error(error)),
-    };
-    // SAFETY: the function makes one system call.
-    let mut server = unsafe { command.pre_exec(be_traced) }.spawn().expect("it starts");
+    tracer::be_traced(&mut command);
+    let mut server = command.spawn().expect("it starts");
     let mut told = server.stdout.take().expect("it is a pipe");
     let run_client = || {
         let mut port = [0; 2];

@@ -1,5 +1,5 @@
-//! System calls of a program that has the library, and whose peer has none: no more than without
-//! it. The program runs under ptrace, which counts them.
+//! System calls of a program that has the library. If its peer has none, they are no more than
+//! without it. The program runs under ptrace, which counts them.
 
 // Tests share more than this one needs.
 #[macro_use]
@@ -8,18 +8,21 @@ mod common;
 
 use common::call::{self, Family, UNIX};
 use common::launch::{Crew, Folder, Net, ROLE, library};
+use common::tracer::{self, IS_CALL};
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixListener;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// The variables that tell the program how many connections it has, and where its peer listens.
 const COUNT: &str = "AYRE_SOCKETS_TEST_COUNT";
 const PORT: &str = "AYRE_SOCKETS_TEST_PORT";
+
+/// The variable that says whether an epoll has each socket before it connects.
+const ADDED: &str = "AYRE_SOCKETS_TEST_ADDED";
 
 const BYTES: usize = 64;
 
@@ -58,8 +61,15 @@ before_main! {
 const CALLS_OF_CLIENT: u64 = 6;
 
 fn ask(count: u64, port: u16) {
+    let is_added = std::env::var_os(ADDED).is_some();
+    let epoll = call!(epoll_create1(0)).expect("an epoll") as c_int;
     for _ in 0..count {
         let fd = call::socket(call::family(), 0).expect("a socket");
+        if is_added {
+            let wanted = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET) as u32;
+            let mut event = libc::epoll_event { events: wanted, u64: fd as u64 };
+            call!(epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)).expect("it is added");
+        }
         call::connect_to(fd, port).expect("it connects");
         assert_eq!(call::send(fd, &[1; BYTES], 0), Ok(BYTES));
         assert_eq!(call::recv(fd, &mut [0; BYTES], 0), Ok(BYTES));
@@ -89,37 +99,22 @@ struct Calls {
     all: u64,
     /// Those that make a socket for a door.
     doors: u64,
-}
-
-/// A call of ptrace(2).
-fn trace(request: libc::c_uint, process: c_int, number: usize, at: usize) -> call::Outcome {
-    call!(ptrace(request, process, number, at))
+    /// Those that look whether a peer lives, each of which counts for 5 ms. They ask for one
+    /// descriptor, and a sleep for two.
+    looks: u64,
 }
 
 /// Lets a traced process go on until it ends, and counts its calls.
 fn count_calls(child: &mut Child) -> Calls {
     let process = child.id() as c_int;
     let mut calls = Calls::default();
-    let mut status = 0;
-    assert_eq!(call!(waitpid(process, &mut status, 0)), Ok(process as usize));
-    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
-    trace(libc::PTRACE_SETOPTIONS, process, 0, options as usize).expect("it is traced");
-    let mut signal = 0;
-    loop {
-        trace(libc::PTRACE_SYSCALL, process, 0, signal as usize).expect("it goes on");
-        assert_eq!(call!(waitpid(process, &mut status, 0)), Ok(process as usize));
-        if !libc::WIFSTOPPED(status) {
-            assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
-            // It was waited for above.
-            let _ = child.wait();
-            return calls;
-        }
-        signal = libc::WSTOPSIG(status);
-        if signal == libc::SIGTRAP | 0x80 {
-            signal = 0;
+    tracer::follow(child, libc::PTRACE_SYSCALL, |signal| {
+        if signal == IS_CALL {
             calls.count(process);
         }
-    }
+        (libc::PTRACE_SYSCALL, if signal == IS_CALL { 0 } else { signal })
+    });
+    calls
 }
 
 impl Calls {
@@ -128,7 +123,7 @@ impl Calls {
         let mut info = zeroed!(libc::ptrace_syscall_info);
         let len = size_of_val(&info);
         let at = (&raw mut info).addr();
-        trace(libc::PTRACE_GET_SYSCALL_INFO, process, len, at).expect("the kernel tells");
+        tracer::trace(libc::PTRACE_GET_SYSCALL_INFO, process, len, at).expect("the kernel tells");
         if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
             return;
         }
@@ -138,6 +133,8 @@ impl Calls {
         self.all += 1;
         let has_borders = entry.args[1] as c_int & libc::SOCK_SEQPACKET == libc::SOCK_SEQPACKET;
         self.doors += u64::from(makes_socket && has_borders);
+        let polls = [libc::SYS_poll, libc::SYS_ppoll].map(|number| number as u64);
+        self.looks += u64::from(polls.contains(&entry.nr) && entry.args[1] == 1);
     }
 }
 
@@ -178,6 +175,33 @@ impl Plain {
     }
 }
 
+/// The sockets of a client.
+#[derive(Clone, Copy)]
+struct Sockets {
+    family: Family,
+    /// An epoll has each before it connects.
+    are_added: bool,
+}
+
+const TCP: Sockets = Sockets { family: Family::Tcp, are_added: false };
+const UNIX_SOCKETS: Sockets = Sockets { family: Family::Unix, are_added: false };
+
+impl Sockets {
+    /// The calls of the client itself for a connection.
+    fn own_calls(self) -> u64 {
+        CALLS_OF_CLIENT + u64::from(self.are_added)
+    }
+
+    /// The command of the client.
+    fn command(self, folder: &Folder, count: u64) -> Command {
+        let mut command = command(folder, "client", (self.family, count));
+        if self.are_added {
+            command.env(ADDED, "1");
+        }
+        command
+    }
+}
+
 /// The command of a role.
 fn command(folder: &Folder, role: &str, (family, count): (Family, u64)) -> Command {
     let mut command = Crew::command(folder, role, Net::Library);
@@ -185,14 +209,13 @@ fn command(folder: &Folder, role: &str, (family, count): (Family, u64)) -> Comma
     if family == Family::Unix {
         command.env(UNIX, "1");
     }
-    // SAFETY: the function makes one system call.
-    unsafe { command.pre_exec(be_traced) };
+    tracer::be_traced(&mut command);
     command
 }
 
 /// The calls of the client with this number of connections.
-fn calls_of_client(family: Family, count: u64) -> Calls {
-    let (listener, port) = Plain::listen(family);
+fn calls_of_client(sockets: Sockets, count: u64) -> Calls {
+    let (listener, port) = Plain::listen(sockets.family);
     let peer = std::thread::spawn(move || {
         for _ in 0..count {
             let mut stream = listener.accept();
@@ -202,7 +225,7 @@ fn calls_of_client(family: Family, count: u64) -> Calls {
         }
     });
     let folder = Folder::new();
-    let mut command = command(&folder, "client", (family, count));
+    let mut command = sockets.command(&folder, count);
     let mut child = command.env(PORT, port.to_string()).spawn().expect("it starts");
     let calls = count_calls(&mut child);
     peer.join().expect("the peer ends well");
@@ -229,25 +252,63 @@ fn calls_of_server(family: Family, count: u64) -> Calls {
     calls
 }
 
-fn be_traced() -> std::io::Result<()> {
-    match trace(libc::PTRACE_TRACEME, 0, 0, 0) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(std::io::Error::from_raw_os_error(error)),
+/// The calls of a client and of a server that both have the library.
+fn calls_of_both(sockets: Sockets, count: u64) -> [Calls; 2] {
+    let folder = Folder::new();
+    let mut commands =
+        [command(&folder, "server", (sockets.family, count)), sockets.command(&folder, count)];
+    // A look at rings before a sleep takes no calls, and a sleep does.
+    commands.iter_mut().for_each(|command| _ = command.env("AYRE_SOCKETS_SPIN", "0"));
+    let [mut server, mut client] = commands;
+    let mut server = server.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut told = server.stdout.take().expect("it is a pipe");
+    let calls_of_client = || {
+        let mut port = [0; 2];
+        told.read_exact(&mut port).expect("the server listens");
+        let port = u16::from_ne_bytes(port).to_string();
+        count_calls(&mut client.env(PORT, port).spawn().expect("it starts"))
+    };
+    let calls = std::thread::scope(|scope| {
+        let client = scope.spawn(calls_of_client);
+        let server = count_calls(&mut server);
+        [client.join().expect("it ends well"), server]
+    });
+    let report = folder.text("report");
+    let have_met = format!(" connections={count} ");
+    assert!(report.lines().all(|line| line.contains(&have_met)), "{report}");
+    calls
+}
+
+/// The calls of both ends that have the library for a connection, beside their own.
+fn check_both(sockets: Sockets, most: [u64; 2]) {
+    if library().is_none() {
+        return;
+    }
+    let [fewer, more] = [FEWER, MORE].map(|count| calls_of_both(sockets, count));
+    let own = [sockets.own_calls(), CALLS_OF_SERVER];
+    for i in 0..2 {
+        let without_looks = |calls: Calls| calls.all - calls.looks;
+        let made = without_looks(more[i]) - without_looks(fewer[i]);
+        // Now and then a thread is woken twice.
+        let most = (own[i] + most[i]) * (MORE - FEWER) + (MORE - FEWER) / 10;
+        println!("{made} calls of at most {most}");
+        assert!(made <= most, "{made} calls: {more:?}, {fewer:?}");
     }
 }
 
 /// A client whose peer has no library makes no call for a connection but its own.
-fn check_client(family: Family) {
+fn check_client(sockets: Sockets) {
     if library().is_none() {
         return;
     }
-    let fewer = calls_of_client(family, FEWER);
-    let more = calls_of_client(family, MORE);
+    let fewer = calls_of_client(sockets, FEWER);
+    let more = calls_of_client(sockets, MORE);
     assert!(more.doors > 0, "it looks for a peer");
+    let family = sockets.family;
     let without_looks =
         |calls: Calls| calls.all - calls.doors / doors_of_look(family) * calls_of_look(family);
     let made = without_looks(more).saturating_sub(without_looks(fewer));
-    let most = CALLS_OF_CLIENT * (MORE - FEWER) + OTHERS;
+    let most = sockets.own_calls() * (MORE - FEWER) + OTHERS;
     assert!(made <= most, "{made} calls: {more:?}, {fewer:?}");
 }
 
@@ -265,13 +326,20 @@ fn check_server(family: Family, looks: u64) {
 // spec: SOCK-44
 #[test]
 fn a_client_without_a_peer_makes_no_call_more_for_a_connection() {
-    check_client(Family::Tcp);
+    check_client(TCP);
 }
 
 // spec: SOCK-44
 #[test]
 fn a_client_of_a_unix_socket_without_a_peer_makes_no_call_more_for_a_connection() {
-    check_client(Family::Unix);
+    check_client(UNIX_SOCKETS);
+}
+
+// spec: SOCK-44
+#[test]
+fn a_client_without_a_peer_makes_no_call_more_for_a_socket_that_was_added_to_an_epoll() {
+    check_client(Sockets { are_added: true, ..TCP });
+    check_client(Sockets { are_added: true, ..UNIX_SOCKETS });
 }
 
 // spec: SOCK-44
@@ -284,4 +352,28 @@ fn a_server_looks_at_the_opening_packet_of_a_connection_and_makes_no_other_call(
 #[test]
 fn a_server_of_a_unix_socket_makes_no_call_more_for_a_connection() {
     check_server(Family::Unix, 0);
+}
+
+/// The calls of a blocking read that finds nothing, sleeps, and reads: two more.
+const SLEEP: u64 = 2;
+
+// spec: SOCK-54
+#[test]
+fn a_connection_that_may_go_by_rings_costs_few_calls() {
+    // The client shows a code in its SYN, and no longer; and asks for its own address.
+    check_both(TCP, [4 + 1 + SLEEP, 1 + SLEEP]);
+}
+
+// spec: SOCK-54
+#[test]
+fn a_connection_of_unix_sockets_that_may_go_by_rings_costs_few_calls() {
+    // Each end asks who the other one is; the client names its socket.
+    check_both(UNIX_SOCKETS, [2 + SLEEP, 1 + SLEEP]);
+}
+
+// spec: SOCK-54
+#[test]
+fn a_connection_whose_socket_was_added_to_an_epoll_costs_no_call_more() {
+    check_both(Sockets { are_added: true, ..TCP }, [4 + 1 + SLEEP, 1 + SLEEP]);
+    check_both(Sockets { are_added: true, ..UNIX_SOCKETS }, [2 + SLEEP, 1 + SLEEP]);
 }

@@ -1,6 +1,7 @@
 //! Random programs of socket calls run over TCP and over the library. A model says what TCP
 //! allows; all that a program sees must be allowed, with the library and without it.
 //!
+//! `AYRE_SOCKETS_TEST_HOSTS_EVERY` is 1 where all programs are to be run between hosts, too.
 //! `AYRE_SOCKETS_PROGRAMS` is the number of programs, `AYRE_SOCKETS_SEED` another seed.
 //! `AYRE_SOCKETS_WITHOUT` names words: programs that have one of them are left out. So a search
 //! goes on beyond a mistake that it has found. `AYRE_SOCKETS_CORPUS` names another folder of
@@ -30,6 +31,7 @@ mod wait;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::launch::{Crew, Ending, Folder, Net, ROLE, library};
 use common::shared::Shared;
@@ -96,14 +98,25 @@ fn places(program: &Program, shared: &Shared) -> String {
     text
 }
 
-/// Runs a program over both, and compares.
-fn compare(program: &Program) -> Result<(), String> {
+/// How a program is run between hosts, too: one of eight, as that takes longer.
+fn turn() -> Option<Net> {
+    static PROGRAMS: AtomicU32 = AtomicU32::new(0);
+    let every = number("AYRE_SOCKETS_TEST_HOSTS_EVERY", 8);
+    let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+    let are_sealed = (number / every).is_multiple_of(2);
+    number.is_multiple_of(every).then_some(Net::Hosts { are_sealed })
+}
+
+/// Runs a program over both, and compares; between hosts where that is wanted.
+fn compare(program: &Program, between_hosts: Option<Net>) -> Result<(), String> {
     let plain = run(program, Net::Plain, None)?;
-    if library().is_some() {
-        let over = run(program, Net::Library, None)?;
+    let between_hosts = between_hosts.filter(|_| !program.is_of_one_host());
+    let nets = [Some(Net::Library), between_hosts].into_iter().flatten();
+    for net in nets.filter(|_| library().is_some()) {
+        let over = run(program, net, None)?;
         if plain != over {
             let only: Vec<_> = plain.symmetric_difference(&over).collect();
-            return Err(format!("facts that only one of TCP and the library has: {only:#?}"));
+            return Err(format!("facts that only one of TCP and {net:?} has: {only:#?}"));
         }
     }
     Ok(())
@@ -156,7 +169,7 @@ fn random_programs_over_tcp_see_what_the_model_allows() {
 // spec: SOCK-18, SOCK-22, SOCK-38
 #[test]
 fn random_programs_see_nothing_that_tcp_does_not_allow() {
-    search(compare);
+    search(|program| compare(program, turn()));
 }
 
 #[test]
@@ -166,8 +179,11 @@ fn programs_that_once_failed_do_so_no_more() {
     let mut failed = String::new();
     for entry in std::fs::read_dir(folder).expect("there is a corpus").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("it is text");
-        if let Err(reason) = compare(&Program::parse(&text)) {
-            failed += &format!("{}: {reason}\n", entry.path().display());
+        for are_sealed in [false, true] {
+            let hosts = Some(Net::Hosts { are_sealed });
+            if let Err(reason) = compare(&Program::parse(&text), hosts) {
+                failed += &format!("{}: {reason}\n", entry.path().display());
+            }
         }
     }
     assert!(failed.is_empty(), "{failed}");

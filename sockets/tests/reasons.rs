@@ -52,6 +52,20 @@ fn fork(end: &mut End) {
     end.say("still forked", way_of(end.fd) == "TCP: forked");
 }
 
+/// A connection is seen by a name that is left, and not as the file that gets its first number.
+fn another_name(end: &mut End) {
+    end.say("by its first name", way_of(end.fd));
+    let other = call!(dup(end.fd)).expect("a duplicate") as c_int;
+    call::close(end.fd).expect("it is open");
+    end.say("by another name", way_of(other));
+    let unconnected = call::socket(call::family(), 0).expect("a socket");
+    assert_eq!(unconnected, end.fd, "the lowest number");
+    end.say("the file there", way_of(unconnected));
+    let moved = call!(dup2(other, unconnected)).expect("it is put there") as c_int;
+    call::close(other).expect("it is open");
+    end.say("where it was", way_of(moved));
+}
+
 fn two_sets(end: &mut End) {
     for _ in 0..2 {
         let set = call!(epoll_create1(0)).expect("an epoll") as c_int;
@@ -135,7 +149,7 @@ fn seen(act: &str) -> String {
     for role in ["server", "client"] {
         let mut command = Crew::command(&folder, role, Net::Library);
         crew.start(
-            command.env(FOLDER, &folder.path).env(ACT, act).env(WARM, "1").env(PLAIN_PORT, &port),
+            command.env(FOLDER, &folder.path).env(ACT, act).env(WARM, "50").env(PLAIN_PORT, &port),
         );
     }
     assert_eq!(crew.wait(DEADLINE), Ending::Well, "{act}: {}", folder.text("errors"));
@@ -152,6 +166,8 @@ macro_rules! acts {
 
 acts! {
     fork: "with a child: \"TCP: forked\"" : "still forked: false";
+    another_name: "by its first name: \"rings\"" : "by another name: \"rings\""
+        : "the file there: \"TCP: \"" : "where it was: \"rings\"";
     two_sets: "reason: \"TCP: several waiters\"";
     option: "reason: \"TCP: option\"";
     uring: "reason: \"TCP: io_uring\"";

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use ayre::endpoint::EndpointOptions;
 use ayre::socket::policy::Policy;
 use ayre::socket::user_named;
 
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// The folder where programs of several network namespaces meet, such as those of containers
     #[arg(long, value_name = "FOLDER")]
     meet: Option<PathBuf>,
+    /// Connections with other hosts go by encrypted links: the file of the key that both ends have.
+    /// Or `plain`: by plain links
+    #[arg(long, value_name = "KEYFILE")]
+    hosts: Option<PathBuf>,
     /// Each process that had a peer appends a line here at its end: connections, and bytes by way
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -81,6 +86,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
+/// The path of a key from any folder. A mistake is told here, and not by each process.
+fn read_key(path: &Path) -> Result<PathBuf> {
+    EndpointOptions::new().key_file(path)?;
+    Ok(fs::canonicalize(path)?)
+}
+
 /// Executes the program; comes back only where that fails.
 // spec: SOCK-1, SOCK-43
 fn execute(args: &Args) -> Result<ExitCode> {
@@ -92,6 +103,11 @@ fn execute(args: &Args) -> Result<ExitCode> {
         // An error is told here, and not by each process of the program.
         let folder = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
         program.env("AYRE_SOCKETS_MEET", folder);
+    }
+    if let Some(key) = &args.hosts {
+        let is_plain = key == Path::new("plain");
+        let key = if is_plain { key.clone() } else { read_key(key)? };
+        program.env("AYRE_SOCKETS_HOSTS", key);
     }
     if let Some(report) = &args.report {
         // The program may change its folder.

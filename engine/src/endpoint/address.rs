@@ -131,6 +131,11 @@ impl Address {
         Some(Callee::new(fingerprint, key, is_plain))
     }
 
+    /// Whether other hosts reach the endpoint by links that are not encrypted.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.reach.is_some_and(|reach| reach.is_plain)
+    }
+
     /// The IP addresses and the UDP port at which other hosts reach the endpoint. They are not
     /// secret.
     pub fn reached_at(&self) -> Vec<SocketAddr> {

@@ -4,7 +4,7 @@
 //! system, set anew before it expires. So a program that polls wakes no other thread, and pays one
 //! system call in a millisecond. When the lease expires, the waiting thread locks the endpoint by
 //! its own means (the program may come back at any instruction), serves it, and rests.
-use super::{Completion, RawEndpoint};
+use super::{Completion, RawEndpoint, RemoteId};
 use crate::clock;
 use crate::error::SetupError;
 use crate::net::alarm::Alarm;
@@ -105,6 +105,25 @@ impl RawEndpoint {
         }
         let any = self.look_everywhere(&mut tell) || has_died;
         any | (self.protocol.has_completions() && self.tell_completions(&mut tell))
+    }
+
+    /// As [`RawEndpoint::serve`], but looks at the links once, and only at the remote where that
+    /// has brought something. An answer that is sent at once acknowledges what has come.
+    pub(crate) fn glance(&mut self, mut tell: impl FnMut(Completion)) -> bool {
+        debug_assert!(!self.is_asleep, "one that rests is woken first");
+        let mut any = false;
+        if let Some(peer) = self.port.pump() {
+            self.set_hot(peer.index());
+            any = self.poll(&mut tell);
+        }
+        any | (self.protocol.has_completions() && self.tell_completions(&mut tell))
+    }
+
+    /// Sends to a remote what was posted, whatever is under way.
+    pub(crate) fn push_out(&mut self, to: RemoteId) {
+        if let Some(peer) = self.remotes.way(to) {
+            self.port.send_out(peer);
+        }
     }
 
     /// Changes with each poll, and with nothing else: those that have found nothing, and something.

@@ -326,6 +326,35 @@ impl Endpoint {
         }
     }
 
+    /// Looks at all remotes at once, sends what is due, and neither yields nor sleeps. For threads
+    /// that serve the endpoint in turns, at rest or not.
+    pub(crate) fn serve(&mut self) {
+        let Self { raw, lent, finished } = self;
+        raw.serve(|end| lent.end(end, finished));
+    }
+
+    /// As [`Endpoint::serve`], but looks at the links only, once, and puts acknowledgements off.
+    /// Whether there was anything.
+    pub(crate) fn glance(&mut self) -> bool {
+        let Self { raw, lent, finished } = self;
+        raw.glance(|end| lent.end(end, finished)) || !finished.is_empty()
+    }
+
+    /// Sends to a remote what was posted, whatever is under way.
+    pub(crate) fn push_out(&mut self, to: RemoteId) {
+        self.raw.push_out(to);
+    }
+
+    /// The oldest request that has finished, as far as [`Endpoint::serve`] has seen.
+    pub(crate) fn next_finished(&mut self) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    /// Delivers what was sent to other hosts, at most for this long.
+    pub(crate) fn deliver(&mut self, limit: Duration) {
+        self.raw.port.deliver(limit);
+    }
+
     /// Returns a descriptor for event loops. It is readable when the endpoint has work, while it
     /// [rests](Endpoint::rest).
     pub fn as_fd(&self) -> BorrowedFd<'_> {

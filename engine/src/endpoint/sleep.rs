@@ -1,6 +1,5 @@
 //! Letting others run, and sleeping until something comes.
 use super::{Address, Completion, RawEndpoint, pollers};
-use crate::mem::fence;
 use crate::net::clock::Deadline;
 use crate::sys::switches::switches;
 use ayre_proto::endpoint::Transport;
@@ -32,7 +31,7 @@ impl RawEndpoint {
     fn announce_sleep(&mut self, tell: &mut dyn FnMut(Completion)) -> bool {
         debug_assert!(!self.is_asleep, "a rest ends before the next one");
         self.port.announce_sleep(true);
-        fence::heavy();
+        self.port.fence_sleep();
         if self.look_everywhere(tell) || self.port.remote.has_mail() || self.port.peers.has_dead() {
             self.wake();
             return false;

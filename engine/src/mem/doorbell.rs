@@ -81,8 +81,8 @@ impl<'a> Sleep<'a> {
 
     /// The owner is about to sleep; orders what it looks at next behind that.
     pub(crate) fn begin(&self) {
-        // Relaxed: the fence orders.
-        self.0.store(ASLEEP, Ordering::Relaxed);
+        // SOCK-R7: which counter the bell has. The fence orders all else.
+        self.0.store(ASLEEP, Ordering::Release);
         // FENCE-A1: one that rings marks, and then looks at this word, behind a fence of its own.
         fence(Ordering::SeqCst);
     }
@@ -103,7 +103,7 @@ impl<'a> Sleep<'a> {
     pub(crate) fn disturb(&self) -> bool {
         // FENCE-R1: pairs with the fence of begin().
         fence(Ordering::SeqCst);
-        // Relaxed: it only decides which thread rings.
-        self.0.load(Ordering::Relaxed) == ASLEEP && self.0.swap(AWAKE, Ordering::Relaxed) == ASLEEP
+        // Relaxed: the exchange decides which thread rings. SOCK-A7: the counter of the sleeper.
+        self.0.load(Ordering::Relaxed) == ASLEEP && self.0.swap(AWAKE, Ordering::Acquire) == ASLEEP
     }
 }

@@ -118,7 +118,8 @@ pub(crate) fn exists(thread: u32) -> bool {
     if IS_APART.load(Ordering::Relaxed) {
         return true;
     }
-    let of = Pid::from_raw(thread as i32);
+    // A peer can write any number there, and no process has a negative one.
+    let of = i32::try_from(thread).ok().and_then(Pid::from_raw);
     of.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 

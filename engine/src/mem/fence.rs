@@ -71,10 +71,15 @@ impl Fencing {
     }
 }
 
+/// The slow side's fence where no peer counts on more than a fence of this processor.
+pub(crate) fn own() {
+    // FENCE-A1: our stores before, then what the other side ordered by a full fence.
+    fence(Ordering::SeqCst);
+}
+
 /// The slow side's fence, for peers of either kind.
 pub(crate) fn heavy() {
-    // FENCE-A1: our stores before, then what light() ordered on the other side.
-    fence(Ordering::SeqCst);
+    own();
     if expedited() {
         let fenced = membarrier(GLOBAL_EXPEDITED);
         debug_assert!(fenced, "a registered process may always issue the barrier");

@@ -36,6 +36,7 @@
 //! | SOCK-R4 mark of a rung slot | SOCK-A4 the woken side | all before the bell was rung |
 //! | SOCK-R5 slot or seat given back | SOCK-A5 claimed | all use of it |
 //! | SOCK-R6 what an end wants | SOCK-A6 the other end | its positions, if it has gone |
+//! | SOCK-R7 a bell's owner sleeps | SOCK-A7 one that rings | which counter the bell has |
 //! | FAMILY-R1 lock released | FAMILY-A1 lock taken | all that was done while it was held |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!

@@ -1,7 +1,7 @@
 //! The memory of the ends of socket connections that a process and its forked children have.
 //!
 //! ```text
-//!            0  magic | the seat that is looked at next for dead holders
+//!            0  magic | the seat that is looked at next for dead holders, the highest used one
 //!      REASONS  for connections without a seat: process, descriptor and reason
 //!         USED  a bit for each seat
 //!   FIRST_SEAT  for each seat 192 bytes
@@ -26,13 +26,14 @@ use std::sync::Arc;
 
 mod seen;
 
-pub(crate) use self::seen::{SeenDirection, SeenFamily};
+pub(crate) use self::seen::{SeenDirection, SeenFamily, SeenSocket};
 
 /// Connections of a family.
 const SEATS: u32 = 1 << 16;
 const SEAT_BYTES: u64 = 192;
-const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof2");
+const FAMILY_MAGIC: u64 = u64::from_le_bytes(*b"ayresof3");
 const HAND: u64 = 8;
+const HIGHEST: u64 = 12;
 /// Connections without a seat whose reason is kept. A later one may take the place of another.
 const REASON_WORDS: u64 = 8192;
 const REASONS: u64 = 4096;
@@ -49,7 +50,7 @@ const MARK: usize = 24;
 /// The number of this process, once it was asked for.
 static THIS_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-fn this_process() -> u32 {
+pub(crate) fn this_process() -> u32 {
     // Relaxed: it changes while the process has one thread.
     match THIS_PROCESS.load(Ordering::Relaxed) {
         0 => {
@@ -118,7 +119,10 @@ impl Family {
 
     /// A seat that nobody of the family has, as new; None if all are taken.
     pub(crate) fn seat(&self) -> Option<Seat> {
-        let seat = self.seat_at(Bits::new(&self.memory, USED, SEATS).take()?);
+        let number = Bits::new(&self.memory, USED, SEATS).take()?;
+        // Relaxed: a bound of looks.
+        self.memory.half_word(HIGHEST).fetch_max(number, Ordering::Relaxed);
+        let seat = self.seat_at(number);
         (0..USERS).step_by(8).for_each(|place| seat.0.set(place, 0));
         seat.0.set_half(USERS, 1);
         seat.0.set_half(IS_CLOSED, 0);
@@ -130,7 +134,9 @@ impl Family {
     /// Looks at one of the seats, another one each time. If all that had it have died, it is free
     /// then, and this tells its place.
     pub(crate) fn reclaim(&self) -> Option<Place> {
-        let used = Bits::new(&self.memory, USED, SEATS);
+        // Relaxed: a seat that is just being taken is looked at later.
+        let highest = self.memory.half_word(HIGHEST).load(Ordering::Relaxed);
+        let used = Bits::new(&self.memory, USED, (highest + 1).next_multiple_of(64));
         let hand = self.memory.half_word(HAND);
         // Relaxed: the order of looks is nothing that others count on.
         let number = used.next(hand.load(Ordering::Relaxed) % SEATS)?;
@@ -145,15 +151,15 @@ impl Family {
     }
 }
 
-/// The descriptor of a process to which a word of the table of reasons belongs.
-#[derive(Clone, Copy)]
-struct Owner {
-    process: u32,
-    fd: u32,
+/// A descriptor of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) process: u32,
+    pub(crate) fd: u32,
 }
 
 impl Owner {
-    /// Where the word is. The words of a process lie together.
+    /// Where its word in the table of reasons is. The words of a process lie together.
     const fn place(self) -> u64 {
         let first = self.process.wrapping_mul(0x9E37_79B1) as u64;
         REASONS + 8 * ((first + self.fd as u64) % REASON_WORDS)
@@ -372,9 +378,15 @@ impl Seat {
         self.0.set_half(IS_LARGE, is_large.into());
     }
 
-    /// Tells those that look which socket has the seat.
+    /// Tells those that look which socket has the seat: by its number.
     pub(crate) fn set_socket(&self, number: u64) {
-        self.0.set(SOCKET, number);
+        self.0.set(SOCKET, SeenSocket::Number(number).word());
+    }
+
+    /// As [`Self::set_socket`], by a descriptor of this process, as long as it has no other.
+    pub(crate) fn set_descriptor(&self, fd: u32) {
+        let owner = Owner { process: this_process(), fd };
+        self.0.set(SOCKET, SeenSocket::Descriptor(owner).word());
     }
 
     pub(crate) fn reason(&self) -> Reason {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   pair:     shared by two processes and their forked children
-//!                   0  header: magic, processes and bells of each side
+//!                   0  header: magic; of each side its processes, and words of its bells
+//!              OWNERS  for each side and bell the process that has it, `socket/owners.rs`
 //!                USED  a bit for each slot
 //!                RUNG  for each side and bell, `socket/bell.rs`: whether it is to be rung, and
 //!                      for which slots it was
@@ -19,6 +20,7 @@
 //! The lowest free slot is used first, and rings are mapped in blocks. So a pair with few
 //! connections needs little memory and few addresses.
 mod bell;
+mod owners;
 
 use self::bell::BELL_BYTES;
 pub(crate) use self::bell::BellMemory;
@@ -32,7 +34,8 @@ use crate::machine;
 use crate::sync::{AtomicU32, Ordering};
 use crate::sys::cycles;
 use crate::sys::descriptor::Descriptor;
-use crate::sys::hidden::Hidden;
+use crate::sys::hidden::{self, Hidden};
+use ayre_proto::socket::far::Progress;
 use ayre_proto::socket::{MARKS, RING, SMALL, Span, Taken, Wants, Written};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::fstat;
@@ -44,11 +47,17 @@ use std::sync::{Arc, OnceLock};
 pub(crate) const SLOTS: u32 = 1 << 14;
 
 /// Bells of each side of a pair.
-pub(crate) const BELLS: u16 = 256;
+pub(crate) const BELLS: u16 = 1024;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"ayresok3");
+const MAGIC: u64 = u64::from_le_bytes(*b"ayresok4");
+/// Of each side, half a word.
 const PROCESSES: u64 = 8;
-const USED: u64 = 2048;
+const HAND: u64 = 16;
+const EDITIONS: u64 = 24;
+const ROOM_FOR_BELLS: u64 = 32;
+const HAS_ENDED: u64 = 40;
+const OWNERS: u64 = 2048;
+const USED: u64 = OWNERS + 2 * BELLS as u64 * 4;
 const RUNG: u64 = USED + SLOTS as u64 / 8;
 const PORTS: u64 = RUNG + 2 * BELLS as u64 * BELL_BYTES as u64;
 const FIRST_SLOT: u64 = PORTS + 4 * (1 << 16);
@@ -64,8 +73,6 @@ const BLOCK_BYTES: u64 = BLOCK as u64 * 2 * RING;
 
 /// The first slots keep the memory of small rings for their next connections.
 const WARM: u32 = 64;
-
-const NEXT_BELLS: u64 = 16;
 
 /// The place of a slot's offer: its state, then what it names.
 const OFFER: usize = 0;
@@ -89,6 +96,9 @@ const IS_LARGE: usize = 64;
 const HEAD: usize = 0;
 const TAKEN_SEGMENT: usize = 8;
 const WANTS: usize = 12;
+/// Between hosts only.
+const KNOWN: usize = 16;
+const IS_LINKED: usize = 20;
 
 /// One of the two sides of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -182,6 +192,9 @@ impl PairMemory {
         let shared = Mapping::part(file.as_fd(), 0..FIRST_RING)?;
         // Relaxed: nobody else has the memory yet.
         shared.word(0).store(MAGIC, Ordering::Relaxed);
+        // Until the taker tells, it is thought to have room for all. Relaxed: as above.
+        let taker = ROOM_FOR_BELLS + 4 * Side::Taker as u64;
+        shared.half_word(taker).store(BELLS.into(), Ordering::Relaxed);
         Ok((Self::new(shared, Side::Maker, file.as_fd())?, file))
     }
 
@@ -202,6 +215,9 @@ impl PairMemory {
         let this = Self { shared: Arc::new(shared), side, file, number, rings };
         // Relaxed: a count that orders nothing.
         this.processes(side).store(1, Ordering::Relaxed);
+        let room = hidden::room().min(BELLS.into());
+        // Relaxed: a bound that orders nothing.
+        this.half_of(ROOM_FOR_BELLS, side).store(room, Ordering::Relaxed);
         Ok(this)
     }
 
@@ -214,24 +230,29 @@ impl PairMemory {
         self.number
     }
 
+    /// A word of the header that each side has.
+    fn half_of(&self, of: u64, side: Side) -> &AtomicU32 {
+        self.shared.half_word(of + 4 * side as u64)
+    }
+
     /// How many processes there are or were on a side: its first one and its forked children.
     pub(crate) fn processes(&self, side: Side) -> &AtomicU32 {
-        self.shared.half_word(PROCESSES + 4 * side as u64)
+        self.half_of(PROCESSES, side)
     }
 
-    /// A number for another bell of this side; None if all are given.
-    pub(crate) fn next_bell(&self) -> Option<u16> {
-        let next = self.shared.half_word(NEXT_BELLS + 4 * self.side as u64);
+    /// Whether the other side has said that it uses the pair no more.
+    pub(crate) fn is_ended_by_peer(&self) -> bool {
+        // Relaxed: a claim that orders nothing.
+        self.half_of(HAS_ENDED, self.side.other()).load(Ordering::Relaxed) != 0
+    }
+
+    /// This side uses the pair no more, if it is the only process that does.
+    pub(crate) fn end(&self) {
         // Relaxed: a count that orders nothing.
-        let bell = next.fetch_add(1, Ordering::Relaxed);
-        (bell < u32::from(BELLS)).then_some(bell as u16)
-    }
-
-    /// The memory of a bell.
-    pub(crate) fn bell(&self, side: Side, number: u16) -> BellMemory {
-        assert!(number < BELLS, "bells have small numbers");
-        let n = side as u64 * u64::from(BELLS) + u64::from(number);
-        BellMemory::new(&self.shared, RUNG + n * BELL_BYTES as u64)
+        if self.processes(self.side).load(Ordering::Relaxed) <= 1 {
+            // Relaxed: a claim that orders nothing.
+            self.half_of(HAS_ENDED, self.side).store(1, Ordering::Relaxed);
+        }
     }
 
     fn used(&self) -> Bits<'_> {
@@ -467,6 +488,13 @@ impl SlotMemory {
         Written { tail, segment, origin, marks: std::array::from_fn(mark) }
     }
 
+    /// The number of the segment that the peer writes: a claim, as [`Self::written`] has it.
+    #[inline]
+    pub(crate) fn segment_written(&self) -> u32 {
+        // Relaxed: one that acts on it reads all words.
+        self.shared.half(self.written_line(1 - self.out) + SEGMENT).load(Ordering::Relaxed)
+    }
+
     /// The words of the peer's reader: a claim.
     #[inline]
     pub(crate) fn taken(&self) -> Taken {
@@ -483,6 +511,34 @@ impl SlotMemory {
         self.shared.set_half(line + TAKEN_SEGMENT, taken.segment);
         // SOCK-R2: the bytes were copied out.
         doorbell::tell(self.shared.word(line + HEAD), taken.head);
+    }
+
+    /// The last segment of this side's writer whose beginning the other host knows: the word of a
+    /// proxy.
+    pub(crate) fn known(&self) -> u32 {
+        self.shared.get_half(self.taken_line(self.out) + KNOWN)
+    }
+
+    /// Whether the writer on the other host may have begun a ring, of which a link tells.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.shared.get_half(self.taken_line(self.out) + IS_LINKED) != 0
+    }
+
+    /// The proxy's: tells that the writer on the other host may begin a ring.
+    pub(crate) fn tell_link(&self) {
+        self.shared.set_half(self.taken_line(1 - self.out) + IS_LINKED, 1);
+    }
+
+    /// The writer on the other host begins no ring any more.
+    pub(crate) fn forget_link(&self) {
+        self.shared.set_half(self.taken_line(self.out) + IS_LINKED, 0);
+    }
+
+    /// The proxy's: tells how far the other host has come with what the program writes.
+    pub(crate) fn tell_progress(&self, progress: &Progress) {
+        let line = self.taken_line(1 - self.out);
+        self.shared.set_half(line + KNOWN, progress.known);
+        self.tell_taken(progress.taken);
     }
 
     /// The word by which this side's reader says what it wants.

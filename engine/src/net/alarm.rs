@@ -8,17 +8,20 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::time::Instant;
 
+/// No time.
+const NONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
 /// A descriptor that can be read once a time has come.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: Descriptor,
-    is_set: bool,
+    set_to: Option<Instant>,
 }
 
 impl Alarm {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let timer = descriptor::timer().map_err(SetupError::os("timerfd_create"))?;
-        Ok(Self { timer, is_set: false })
+        Ok(Self { timer, set_to: None })
     }
 
     /// The descriptor to sleep on.
@@ -38,10 +41,9 @@ impl Alarm {
 
     /// Sets it to this time, or to none.
     pub(crate) fn set(&mut self, at: Option<Instant>) {
-        if at.is_none() && !self.is_set {
+        if at.is_none() && self.set_to.is_none() {
             return;
         }
-        const NONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let it_value = match at.map(clock::left_until) {
             // It is over: 0 would be no time at all.
             Some(NONE) => Timespec { tv_nsec: 1, ..NONE },
@@ -49,8 +51,19 @@ impl Alarm {
         };
         let it_interval = NONE;
         let timer = Itimerspec { it_interval, it_value };
-        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer);
-        debug_assert!(set.is_ok(), "a timer of ours");
-        self.is_set = at.is_some();
+        // A program that has closed the descriptor hears of that by its own calls.
+        // spec: LIFE-40
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer);
+        self.set_to = at;
+    }
+
+    /// Has it come by this time at the latest, if there is one. It stays set to a time before that:
+    /// to set it is slow, and those that sleep for each message would do so twice for each.
+    pub(crate) fn come_by(&mut self, at: Option<Instant>) {
+        let is_ahead = |set: &Instant| clock::left_until(*set) != NONE;
+        let comes_before = |set: Instant| at.is_none_or(|at| set <= at);
+        if !self.set_to.filter(is_ahead).is_some_and(comes_before) {
+            self.set(at);
+        }
     }
 }

@@ -10,7 +10,7 @@ use ayre_proto::units::PeerId;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A port's wire, which it never has.
 pub(crate) type SharedWire = Arc<OnceLock<Mutex<Wire>>>;
@@ -117,6 +117,10 @@ impl Port {
     pub(crate) fn make_room(&mut self, _: PeerId) {}
 
     pub(crate) fn push_out(&mut self, _: PeerId) {}
+
+    pub(crate) fn send_out(&self, _: PeerId) {}
+
+    pub(crate) fn deliver(&self, _: Duration) {}
 
     pub(crate) fn hasten(&self, _: PeerId) {}
 

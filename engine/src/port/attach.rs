@@ -324,9 +324,16 @@ impl Port {
     }
 
     /// See [`Device::push_out`].
+    pub(crate) fn send_out(&self, peer: PeerId) {
+        if let Ok(connection) = self.connection(peer) {
+            connection.device.push_out();
+        }
+    }
+
+    /// As [`Self::send_out`], and takes what has come.
     pub(crate) fn push_out(&mut self, peer: PeerId) {
+        self.send_out(peer);
         let Ok(connection) = self.connection(peer) else { return };
-        connection.device.push_out();
         if connection.is_driven_here() {
             self.pump_all();
         }
@@ -368,8 +375,13 @@ impl Port {
 
     /// Sends the posted operations out, for at most the linger time.
     pub(crate) fn leave_wire(&self) {
+        self.deliver(self.config.linger);
+    }
+
+    /// Sends the posted operations out, for at most this long.
+    pub(crate) fn deliver(&self, limit: Duration) {
         if let Some(mut wire) = self.remote.wire() {
-            wire.linger(self.config.linger);
+            wire.linger(limit);
         }
     }
 }

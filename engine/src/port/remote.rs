@@ -78,7 +78,7 @@ impl Remote {
 
     /// Sets the time of the alarm. False where there is no alarm.
     pub(super) fn set_alarm(&mut self, at: Option<Instant>) -> bool {
-        self.alarm.as_mut().map(|alarm| alarm.set(at)).is_some()
+        self.alarm.as_mut().map(|alarm| alarm.come_by(at)).is_some()
     }
 
     /// Whether polls look at the wire at all.

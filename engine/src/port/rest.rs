@@ -15,7 +15,6 @@
 //! sleeps takes the rest's place, and rings when it gives it back.
 use super::connection::Connection;
 use super::message::is_due;
-use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::settings::choice::Mode;
@@ -83,7 +82,7 @@ impl Port {
             return false;
         }
         self.announce_sleep(true);
-        fence::heavy();
+        self.fence_sleep();
         self.remote.forget_arrivals();
         let progressed = self.progress_all();
         if progressed || self.has_something() || is_due(self) {

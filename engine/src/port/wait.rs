@@ -9,6 +9,7 @@
 //! channel until it is taken, so it ends a sleep that begins later, too. A thread that takes rings
 //! looks again before it sleeps again, after a fence. It also has the other thread that sleeps on
 //! the channel look, so that both see all that was published before.
+use super::connection::Connection;
 use crate::clock::{self, poll_until};
 use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
@@ -432,7 +433,7 @@ impl Port {
             loop {
                 port.service_control();
                 port.announce_sleep(true);
-                fence::heavy();
+                port.fence_sleep();
                 let until = match port.progress_all() {
                     true => clock::at_once(),
                     false => port.wake_by(port.next_question(Some(deadline))),
@@ -502,7 +503,7 @@ impl Port {
         attempt: &mut impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         self.announce_sleep(true);
-        fence::heavy();
+        self.fence_sleep();
         let progressed = self.progress_all();
         self.remote.forget_arrivals();
         let found = attempt(self);
@@ -517,6 +518,15 @@ impl Port {
         self.announce_sleep(false);
         // Before rings are taken: a wait looks for its own event first.
         attempt(self)
+    }
+
+    /// Orders the announcement of a sleep before the last looks. Only peers of this host count on
+    /// more than a fence of this processor.
+    pub(crate) fn fence_sleep(&self) {
+        match self.peers.iter().all(Connection::is_driven_here) {
+            true => fence::own(),
+            false => fence::heavy(),
+        }
     }
 
     /// Announces the sleep of the port's thread, which serves mediated commands, too, unless an

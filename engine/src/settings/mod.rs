@@ -215,6 +215,7 @@ pub(crate) const ADDRESSES: &str = "AYRE_ADDRESSES";
 /// library, too.
 const OF_SOCKETS: &[&str] = &[
     SOCKETS,
+    "AYRE_SOCKETS_HOSTS",
     "AYRE_SOCKETS_LIBRARY",
     "AYRE_SOCKETS_MEET",
     "AYRE_SOCKETS_POLICY",

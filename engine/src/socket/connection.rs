@@ -13,10 +13,11 @@ use crate::mem::seat::Seat;
 use crate::mem::socket::{Side, SlotMemory};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use ayre_proto::socket::{Outgoing, RING, Reason, Span, Taken, Wants};
-use rustix::fd::BorrowedFd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{Shutdown, connect_unspec, shutdown};
 use std::sync::{Arc, OnceLock};
 
 /// Whether a writer can write.
@@ -56,7 +57,7 @@ pub struct Connection {
     is_agreed: AtomicBool,
     /// The peer knows how much was read, and written, before that.
     is_told: [AtomicBool; 2],
-    /// The peer's words were lies: the connection is reset.
+    /// The peer's words were lies, or bytes are lost: the connection is reset.
     is_broken: AtomicBool,
     /// This process has closed it; threads may be about to use it still.
     is_closed: AtomicBool,
@@ -88,29 +89,61 @@ impl Connection {
         })
     }
 
-    /// The maker's: offers the connection. False where there is no room.
+    /// The maker's: offers the connection. False where there is no room, or this side has gone over
+    /// to the kernel meanwhile.
     pub fn offer(&self, pair: &Arc<Pair>, of: &Ends) -> bool {
+        if self.shared.get().is_some() || self.has_left() {
+            return false;
+        }
         let Some((number, slot)) = pair.offer(of.number(), of.words()) else { return false };
         self.seat.set_reason(Reason::Opening);
-        self.seat.set_place((pair.number(), number));
-        self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
+        self.share(Shared { pair: pair.clone(), number, slot })
     }
 
     /// The taker's: takes the offer in a slot. False where it was withdrawn, or where this side
     /// has gone over to the kernel meanwhile.
     pub fn take(&self, pair: &Arc<Pair>, (number, found): Found) -> bool {
         let Some(slot) = pair.slot(number) else { return false };
-        let has_left = self.seat.has_left_reading() || self.seat.refuses();
-        let is_taken = self.shared.get().is_none() && !has_left && slot.take(found);
-        if is_taken {
-            self.seat.set_place((pair.number(), number));
+        let is_taken = self.shared.get().is_none() && !self.has_left() && slot.take(found);
+        is_taken && self.share(Shared { pair: pair.clone(), number, slot })
+    }
+
+    /// Keeps the part that both ends share, once. A thread may end the writing meanwhile, or leave
+    /// it to the kernel: it tells that, or this does.
+    fn share(&self, shared: Shared) -> bool {
+        self.seat.set_place((shared.pair.number(), shared.number));
+        let is_new = self.shared.set(shared).is_ok();
+        let _held = family::lock(self.seat.write_lock());
+        if let Some(shared) = self.shared.get()
+            && (self.seat.is_ended() || (shared.pair.is_far() && self.has_left()))
+        {
+            shared.end_link();
         }
-        is_taken && self.shared.set(Shared { pair: pair.clone(), number, slot }).is_ok()
+        is_new
+    }
+
+    /// Whether this side has gone over to the kernel for good, or has closed the connection.
+    fn has_left(&self) -> bool {
+        let is_closed = self.is_closed.load(Ordering::Relaxed);
+        is_closed || self.seat.has_left_reading() || self.seat.refuses()
+    }
+
+    /// Why this side cannot be offered: it has gone over to the kernel, or others have it, too.
+    pub fn is_refused(&self) -> Option<Reason> {
+        if self.is_shared() {
+            return Some(Reason::Forked);
+        }
+        self.has_left().then(|| self.seat.reason())
     }
 
     /// The pair and the number in it, as soon as both ends are known to have the connection.
     pub fn place(&self) -> Option<(&Arc<Pair>, u32)> {
         self.shared().map(|shared| (&shared.pair, shared.number))
+    }
+
+    /// Whether the other end is on another host, as far as both have met.
+    pub fn is_far(&self) -> bool {
+        self.shared.get().is_some_and(|shared| shared.pair.is_far())
     }
 
     /// Whether an offer was made or taken.
@@ -123,6 +156,19 @@ impl Connection {
     #[inline]
     pub fn is_shared(&self) -> bool {
         self.seat.is_shared() && self.is_held_by_others()
+    }
+
+    /// Whether both ends are known to have had the connection, also behind its end.
+    pub fn has_met(&self) -> bool {
+        self.shared().is_some() || self.is_agreed.load(Ordering::Relaxed)
+    }
+
+    /// Whether no other process of this side has the connection, or had it after this one.
+    pub fn is_last_holder(&self) -> bool {
+        match self.is_closed.load(Ordering::Relaxed) {
+            true => self.was_last.load(Ordering::Relaxed),
+            false => !self.is_shared(),
+        }
     }
 
     #[cold]
@@ -152,8 +198,14 @@ impl Connection {
         Counts { ring: self.seat.outgoing().written.tail.saturating_sub(kernel), kernel }
     }
 
-    /// Tells those that look at this process which socket the connection has.
+    /// Tells those that look at this process which descriptor the connection has.
     pub fn show(&self, socket: BorrowedFd<'_>) {
+        self.seat.set_descriptor(socket.as_raw_fd() as u32);
+    }
+
+    /// As [`Self::show`], where the connection is about to have others. The kernel is asked for the
+    /// socket's own number.
+    pub fn show_number(&self, socket: BorrowedFd<'_>) {
         self.seat.set_socket(number_of(socket));
     }
 
@@ -211,11 +263,18 @@ impl Connection {
         taken
     }
 
+    /// The peer has lied: nothing goes by the pair any more.
     fn break_off(&self, socket: BorrowedFd<'_>) -> Errno {
-        self.is_broken.store(true, Ordering::Relaxed);
         if let Some(shared) = self.shared.get() {
             shared.pair.end();
         }
+        self.reset(socket)
+    }
+
+    /// Ends the connection with a reset, as bytes of it are lost.
+    pub fn reset(&self, socket: BorrowedFd<'_>) -> Errno {
+        self.is_broken.store(true, Ordering::Relaxed);
+        let _ = connect_unspec(socket);
         let _ = shutdown(socket, Shutdown::Both);
         Errno::CONNRESET
     }
@@ -237,8 +296,25 @@ impl Connection {
         let _ = self.settle(socket);
         let _held = family::lock(self.seat.write_lock());
         self.seat.end();
-        if let Some(shared) = self.shared() {
-            shared.slot.own_room_wants().set(Wants::Gone);
+        self.tell_end();
+        self.take_back_late(socket);
+    }
+
+    /// Behind the word of this side's end: its reader may have gone meanwhile, and sees that.
+    fn take_back_late(&self, socket: BorrowedFd<'_>) {
+        let Some(shared) = self.shared.get() else { return };
+        let mut end = self.seat.outgoing();
+        if shared.slot.wants().get() == Wants::Gone && !end.is_left {
+            let _ = self.take_back(shared, socket, &mut end);
+        }
+    }
+
+    /// Tells the end of the writing, also where the other end does not have the connection yet;
+    /// under the lock of the writers.
+    fn tell_end(&self) {
+        let is_open = !self.is_closed.load(Ordering::Relaxed);
+        if let Some(shared) = self.shared.get().filter(|_| is_open) {
+            shared.end_link();
         }
     }
 
@@ -275,9 +351,13 @@ impl Connection {
         if let Some(shared) = self.shared.get() {
             shared.slot.own_room_wants().set(Wants::Gone);
             shared.slot.own_wants().set(Wants::Gone);
+            if !self.seat.is_ended() {
+                self.take_back_late(socket);
+            }
             if shared.pair.side() == Side::Maker {
                 shared.slot.withdraw();
             }
+            shared.pair.ring_far(shared.number);
         }
         self.was_last.store(true, Ordering::Relaxed);
         is_unread
@@ -295,6 +375,14 @@ impl Drop for Connection {
 }
 
 impl Shared {
+    /// Tells the other host that all bytes of this side come by the kernel from now on, whose word
+    /// of an end holds.
+    // spec: SOCK-67
+    fn end_link(&self) {
+        self.slot.own_room_wants().set(Wants::Gone);
+        self.pair.ring_far(self.number);
+    }
+
     #[cold]
     fn wake_writer(&self) {
         let wants = self.slot.room_wants().look();
@@ -311,6 +399,18 @@ impl Shared {
         let Some(bell) = wants.bell() else { return true };
         !self.slot.wants().take(wants) || self.pair.ring(bell, self.number)
     }
+}
+
+/// The events of a socket that the kernel tells now: of these, and errors and hang-ups.
+fn told(socket: BorrowedFd<'_>, events: PollFlags) -> PollFlags {
+    let mut looked = [PollFd::from_borrowed_fd(socket, events)];
+    let _ = poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    looked[0].revents()
+}
+
+/// Whether a connection has ended in both directions.
+fn is_hung_up(socket: BorrowedFd<'_>) -> bool {
+    told(socket, PollFlags::empty()).contains(PollFlags::HUP)
 }
 
 /// The number of a socket, which no other one of the host has.

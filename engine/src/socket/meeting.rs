@@ -19,6 +19,7 @@ use crate::error::SetupError;
 use crate::mem::socket::{OFFER_WORDS, PairMemory};
 use crate::sys::fork::Shared;
 use crate::sys::hidden::Hidden;
+use ayre_proto::socket::far::Token;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, chmod, unlink};
 use rustix::io::Errno;
@@ -28,7 +29,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, getpid};
 use std::ffi::OsStr;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,10 +55,14 @@ pub enum Ends {
     Tcp(Addresses),
     /// The number in the name of the Unix socket that connects.
     Unix(u64),
+    /// The token of a connection between hosts.
+    Far(Token),
 }
 
 /// In the last word of a Unix connection's: no ports are this number.
 const IS_UNIX: u64 = 1 << 63;
+/// Likewise, of a connection between hosts.
+const IS_FAR: u64 = 1 << 62;
 
 impl Ends {
     pub(super) fn words(&self) -> [u64; OFFER_WORDS] {
@@ -74,14 +79,31 @@ impl Ends {
                 [a, b, c, d, u64::from(maker.port()) << 16 | u64::from(taker.port())]
             }
             Self::Unix(number) => [*number, 0, 0, 0, IS_UNIX],
+            Self::Far([a, b]) => [*a, *b, 0, 0, IS_FAR],
         }
+    }
+
+    /// The addresses of TCP that have these words.
+    pub(super) fn of_words([a, b, c, d, ports]: &[u64; OFFER_WORDS]) -> Option<Self> {
+        let address = |high: u64, low: u64, port: u64| {
+            let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+            SocketAddr::new(ip.to_canonical(), port as u16)
+        };
+        let ends =
+            Addresses { maker: address(*a, *b, ports >> 16), taker: address(*c, *d, *ports) };
+        (*ports <= u64::from(u32::MAX)).then_some(Self::Tcp(ends))
+    }
+
+    /// The token of a connection between hosts that has these words.
+    pub(super) fn token([a, b, _, _, kind]: &[u64; OFFER_WORDS]) -> Option<Token> {
+        (*kind == IS_FAR).then_some([*a, *b])
     }
 
     /// A number that connections which open at the same time do not share.
     pub(super) fn number(&self) -> u16 {
         match self {
             Self::Tcp(addresses) => addresses.maker.port(),
-            Self::Unix(number) => *number as u16,
+            Self::Unix(number) | Self::Far([number, _]) => *number as u16,
         }
     }
 }
@@ -186,9 +208,7 @@ fn greet(caller: &OwnedFd) -> Result<Option<(PairMemory, Vec<OwnedFd>)>, SetupEr
 
 fn pair_of(memory: PairMemory, bells: Vec<OwnedFd>, caller: OwnedFd) -> Option<Arc<Pair>> {
     let pair = Pair::new(memory, caller, 0).ok()?;
-    for (number, bell) in bells.into_iter().enumerate() {
-        pair.keep_theirs(number as u16, bell).ok()?;
-    }
+    pair.keep_their_first(bells).ok()?;
     pair.pass_first();
     Some(pair)
 }

@@ -14,11 +14,13 @@
 //! | `meeting.rs` | how a connecting process finds the one that listens |
 //! | `owner.rs` | users: which of them has the TCP socket at an address |
 //! | `seen.rs` | the connections of another process |
+//! | `far/` | connections with processes of other hosts, by an endpoint |
 //!
 //! `proto::socket` decides the way of each byte; `mem/socket.rs` and `mem/seat.rs`
 //! have the layout of the memory.
 mod connection;
 mod ends;
+mod far;
 mod meeting;
 mod owner;
 mod pair;
@@ -26,6 +28,7 @@ mod seen;
 
 pub use self::connection::{Connection, Counts, Ready};
 pub use self::ends::keep_reason;
+pub use self::far::{Far, Party};
 pub use self::meeting::{Addresses, Door, Ends, Found};
 pub use self::owner::{owner_of, owner_of_listener, user_named};
 pub use self::pair::{Bell, Pair, Process, process_of};

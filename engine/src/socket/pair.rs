@@ -3,20 +3,25 @@ use crate::mem::socket::{BELLS, BellMemory, OFFER_WORDS, PairMemory, Side, SlotM
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::sys::fork::Shared;
 use crate::sys::hidden::Hidden;
+use arc_swap::ArcSwapOption;
 use ayre_proto::socket::Wants;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut, read, write};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use std::fmt::Debug;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Bells that each side passes on when it makes or takes a pair. Processes that its peer forks
 /// later have these, too.
 pub(super) const FIRST_BELLS: usize = 2;
+
+/// The bell of all proxies of a pair, which are the other side.
+pub(super) const PROXY: u16 = 0;
 
 /// A bell of this process: the kernel's counter. The peer of one pair can ring it.
 #[derive(Debug)]
@@ -85,15 +90,57 @@ impl Bell {
 
     /// Wakes its owner, if that sleeps, for the marks that there are.
     pub fn ring_again(&self) {
-        wake(&self.memory, self.fd());
+        if self.memory.sleep().disturb() {
+            wake(self.fd());
+        }
     }
 }
 
-/// Wakes a bell's owner if it sleeps. A full counter wakes as well.
-fn wake(memory: &BellMemory, counter: BorrowedFd<'_>) {
-    if memory.sleep().disturb() {
-        let _ = write(counter, &1u64.to_ne_bytes());
-    }
+/// Wakes one that sleeps at a counter. A full one wakes as well.
+fn wake(counter: BorrowedFd<'_>) {
+    let _ = write(counter, &1u64.to_ne_bytes());
+}
+
+/// The counter of a bell of the other side, with its edition.
+#[derive(Debug)]
+struct Counter {
+    edition: u32,
+    counter: Hidden,
+}
+
+/// The proxies on the other side of a pair whose peer is on another host.
+pub(super) trait Proxies: Debug + Send + Sync {
+    /// They were rung for.
+    fn pump(&self);
+
+    /// The program has offered a connection of this name in a slot.
+    fn offered(&self, program: &Pair, offer: (u32, [u64; OFFER_WORDS]));
+
+    /// Whether no byte can come by the ring of a slot, unless the program's reader wants that
+    /// again.
+    fn is_settled(&self, program: &Pair, slot: u32) -> bool;
+
+    /// Calls `act` while they tell the program nothing.
+    fn hold(&self, act: &mut dyn FnMut());
+
+    /// This thread looks for bytes from now on, by [`Self::look`].
+    fn begin_looks(&self);
+
+    /// Looks whether something has come.
+    fn look(&self);
+
+    /// Others look for bytes from now on.
+    fn end_looks(&self);
+
+    /// This thread is about to sleep, and has nothing to do for other hosts: it serves the proxies
+    /// when the descriptor that this returns is readable. None where others serve them.
+    fn rest(&self) -> Option<RawFd>;
+
+    /// That descriptor is readable.
+    fn serve(&self);
+
+    /// Whether they are not those of a parent that has forked.
+    fn is_of_this_process(&self) -> bool;
 }
 
 /// This process's part in a pair.
@@ -104,17 +151,31 @@ pub struct Pair {
     control: Hidden,
     /// The process that the peer is, or was forked from.
     peer: Option<Process>,
-    /// The bells of the other side, as far as they were passed on.
-    theirs: Vec<OnceLock<(BellMemory, Hidden)>>,
+    /// The counters of the other side's bells, as far as they were passed on. A bell that a living
+    /// process has claimed behind a dead one has another counter than before.
+    theirs: Vec<ArcSwapOption<Counter>>,
     /// Bells that the peer has, and that nobody of this process uses.
     first: Shared<Vec<Bell>>,
     /// The number that the maker shows in the SYN of each connection; 0: not known yet.
     code: AtomicU64,
     /// The peer has shown that it is not to be trusted, or has gone.
     is_over: AtomicBool,
+    /// Those on the other side, if the peer is on another host.
+    far: OnceLock<FarSide>,
 }
 
-/// A message on the control connection: the number of a bell, with its counter.
+/// The other side of a pair whose peer is on another host.
+#[derive(Debug)]
+struct FarSide {
+    proxies: Weak<dyn Proxies>,
+    /// The link is not encrypted.
+    is_plain: bool,
+    /// The far process has told of a connection.
+    is_met: AtomicBool,
+}
+
+/// A message on the control connection: the number of a bell and the edition of its counter, which
+/// comes with it.
 const MESSAGE_BYTES: usize = 8;
 
 /// The pairs of this process.
@@ -132,19 +193,25 @@ pub(super) fn unlock() {
 
 impl Pair {
     pub(super) fn new(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Arc<Self>, Errno> {
-        let this = Arc::new(Self {
-            memory,
-            peer: process_of(control.as_fd()),
-            control: Hidden::new(control)?,
-            theirs: (0..BELLS).map(|_| OnceLock::new()).collect(),
-            first: Shared::new(Vec::new()),
-            code: AtomicU64::new(code.into()),
-            is_over: AtomicBool::new(false),
-        });
+        let this = Arc::new(Self::unlisted(memory, control, code)?);
         let mut pairs = PAIRS.lock();
         pairs.retain(|known| known.strong_count() > 0);
         pairs.push(Arc::downgrade(&this));
         Ok(this)
+    }
+
+    /// A side of a pair that no connection of this process has.
+    pub(super) fn unlisted(memory: PairMemory, control: OwnedFd, code: u16) -> Result<Self, Errno> {
+        Ok(Self {
+            memory,
+            peer: process_of(control.as_fd()),
+            control: Hidden::new(control)?,
+            theirs: (0..BELLS).map(|_| ArcSwapOption::empty()).collect(),
+            first: Shared::new(Vec::new()),
+            code: AtomicU64::new(code.into()),
+            is_over: AtomicBool::new(false),
+            far: OnceLock::new(),
+        })
     }
 
     /// The pair of this process that has this number.
@@ -166,24 +233,34 @@ impl Pair {
         self.memory.number()
     }
 
+    /// The maker's: its first bells, whose counters it has passed on with the memory.
     pub(super) fn keep_first(&self, counters: Vec<OwnedFd>) -> Result<(), Errno> {
         for counter in counters {
-            let number = self.memory.next_bell().ok_or(Errno::MFILE)?;
-            let bell = self.own(number, Hidden::new(counter)?);
-            self.first.lock().push(bell);
+            let number = self.memory.claim_bell().ok_or(Errno::MFILE)?;
+            let edition = self.memory.new_edition();
+            self.first.lock().push(self.own((number, edition), Hidden::new(counter)?));
         }
         Ok(())
     }
 
-    pub(super) fn keep_theirs(&self, number: u16, counter: OwnedFd) -> Result<(), Errno> {
+    /// The taker's: the maker's first bells.
+    pub(super) fn keep_their_first(&self, counters: Vec<OwnedFd>) -> Result<(), Errno> {
+        (0..).zip(counters).try_for_each(|(number, counter)| {
+            self.keep_theirs((number, u32::from(number) + 1), counter)
+        })
+    }
+
+    fn keep_theirs(&self, (number, edition): (u16, u32), counter: OwnedFd) -> Result<(), Errno> {
         let place = self.theirs.get(usize::from(number)).ok_or(Errno::INVAL)?;
-        let memory = self.memory.bell(self.side().other(), number);
-        let _ = place.set((memory, Hidden::new(counter)?));
+        place.store(Some(Arc::new(Counter { edition, counter: Hidden::new(counter)? })));
         Ok(())
     }
 
-    fn own(&self, number: u16, counter: Hidden) -> Bell {
-        Bell { number, memory: self.memory.bell(self.side(), number), counter }
+    /// A bell that this process has claimed, and whose counter it has passed on.
+    fn own(&self, (number, edition): (u16, u32), counter: Hidden) -> Bell {
+        let memory = self.memory.bell(self.side(), number);
+        memory.begin(edition);
+        Bell { number, memory, counter }
     }
 
     /// The side of this process.
@@ -201,9 +278,10 @@ impl Pair {
         self.code.store(code.into(), Ordering::Relaxed);
     }
 
-    /// Whether the pair is of no use any more.
+    /// Whether the pair is known to be of no use any more. Of a peer that has died, the kernel has
+    /// to be asked: [`Self::is_hung_up`].
     pub fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        self.is_over.load(Ordering::Relaxed) || self.memory.is_ended_by_peer()
     }
 
     /// Gives the pair up: no new connection uses it.
@@ -221,11 +299,17 @@ impl Pair {
         self.peer
     }
 
-    /// Whether the peer has closed its end: all its processes have ended.
+    /// Whether the peer has closed its end: all its processes have ended. Takes what it has passed
+    /// on, so that there is always room for more.
     pub fn is_hung_up(&self) -> bool {
-        let mut looked = [PollFd::from_borrowed_fd(self.control.fd(), PollFlags::empty())];
+        let mut looked = [PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN)];
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut looked, Some(&none)).is_ok_and(|found| found > 0)
+        let is_told = poll(&mut looked, Some(&none)).is_ok_and(|found| found > 0);
+        let is_over = is_told && looked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        if is_told && !is_over {
+            self.take_theirs();
+        }
+        is_over
     }
 
     pub(super) fn slot(&self, number: u32) -> Option<SlotMemory> {
@@ -237,7 +321,53 @@ impl Pair {
         let (number, slot) = self.memory.claim()?;
         slot.offer(words);
         self.memory.tell_of_port(port, number);
+        if let Some(far) = self.far() {
+            far.offered(self, (number, words));
+        }
         Some((number, slot))
+    }
+
+    /// The proxy's: makes this a pair with another host.
+    pub(super) fn set_far(&self, proxies: Weak<dyn Proxies>, is_plain: bool) {
+        let _ = self.far.set(FarSide { proxies, is_plain, is_met: AtomicBool::new(false) });
+    }
+
+    /// The proxy's: the far process has told of a connection.
+    pub(super) fn be_met(&self) {
+        self.far.get().iter().for_each(|far| far.is_met.store(true, Ordering::Relaxed));
+    }
+
+    /// Those on the other side, if the peer is on another host, and has met this process. Before
+    /// that, nothing can come from there.
+    #[inline]
+    fn met(&self) -> Option<Arc<dyn Proxies>> {
+        if self.is_met() { self.far() } else { None }
+    }
+
+    /// Whether the peer is on another host, and its process has met this one.
+    #[inline]
+    pub fn is_met(&self) -> bool {
+        self.far.get().is_some_and(|far| far.is_met.load(Ordering::Relaxed))
+    }
+
+    /// Those on the other side, if the peer is on another host.
+    #[inline]
+    pub(super) fn far(&self) -> Option<Arc<dyn Proxies>> {
+        let proxies = self.far.get()?.proxies.upgrade();
+        proxies.filter(|far| far.is_of_this_process())
+    }
+
+    /// Whether the peer is on another host, and the link with it is not encrypted. Then the kernel
+    /// carries bulk as well, and faster: it hands large pieces to the network.
+    #[inline]
+    pub(super) fn has_plain_link(&self) -> bool {
+        self.far.get().is_some_and(|far| far.is_plain)
+    }
+
+    /// Whether the peer is on another host.
+    #[inline]
+    pub fn is_far(&self) -> bool {
+        self.far.get().is_some()
     }
 
     /// The number of the slot where a connection from this port is offered, and its state's word.
@@ -249,6 +379,45 @@ impl Pair {
     /// This side uses a slot no longer.
     pub(super) fn leave(&self, number: u32, slot: &SlotMemory) {
         self.memory.leave(number, slot);
+        self.ring_far(number);
+    }
+
+    /// Has the other host be told of words that a process of this host would look at by itself.
+    pub(super) fn ring_far(&self, slot: u32) {
+        if self.is_far() {
+            self.ring(PROXY, slot);
+        }
+    }
+
+    /// A thread looks for bytes from now on, and does not sleep.
+    #[inline]
+    pub(super) fn begin_looks(&self) {
+        self.met().iter().for_each(|far| far.begin_looks());
+    }
+
+    /// Looks whether another host has sent something.
+    #[inline]
+    pub(super) fn look(&self) {
+        self.met().iter().for_each(|far| far.look());
+    }
+
+    /// Others than this thread look for bytes from now on. A thread that sleeps by
+    /// [`rest`](Self::rest) does not need this.
+    pub fn end_looks(&self) {
+        self.met().iter().for_each(|far| far.end_looks());
+    }
+
+    /// Before this thread sleeps, behind all looks: where it is the one that serves the links with
+    /// other hosts, the descriptor at which it sleeps besides its bell. When that is readable,
+    /// [`serve`](Self::serve) is called. It is one for all pairs of the process.
+    // spec: SOCK-71
+    pub fn rest(&self) -> Option<RawFd> {
+        self.met()?.rest()
+    }
+
+    /// Something has come at the descriptor of [`rest`](Self::rest).
+    pub fn serve(&self) {
+        self.met().iter().for_each(|far| far.serve());
     }
 
     /// A bell for a thread or an epoll of this process. None where the peer could not be given it.
@@ -268,14 +437,30 @@ impl Pair {
     fn new_bell(&self) -> Option<Bell> {
         // Several processes of the peer read from one control connection: the one that needs the
         // bell might not be the one that gets it.
-        let is_one = self.memory.processes(self.side().other()).load(Ordering::Relaxed) <= 1;
-        let number = if is_one { self.memory.next_bell()? } else { return None };
-        let counter = Bell::counter().ok()?;
-        self.pass_on(number, &[counter.as_fd()]).ok()?;
+        if self.peer_has_forked() {
+            return None;
+        }
+        let number = self.memory.claim_bell()?;
+        let bell = self.pass_new(number);
         // A fork of the peer meanwhile: nobody knows which process has taken it.
-        let is_one = self.memory.processes(self.side().other()).load(Ordering::Relaxed) <= 1;
-        let counter = Hidden::new(counter).ok()?;
-        is_one.then(|| self.own(number, counter))
+        let bell = bell.filter(|_| !self.peer_has_forked());
+        if bell.is_none() {
+            self.memory.give_back_bell(number);
+        }
+        bell
+    }
+
+    /// Passes the counter of a bell on, which this process has claimed.
+    fn pass_new(&self, number: u16) -> Option<Bell> {
+        let counter = Hidden::new(Bell::counter().ok()?).ok()?;
+        let edition = self.memory.new_edition();
+        let message = u64::from(edition) << 16 | u64::from(number);
+        send_with(self.control.fd(), &message.to_le_bytes(), &[counter.fd()]).ok()?;
+        Some(self.own((number, edition), counter))
+    }
+
+    fn peer_has_forked(&self) -> bool {
+        self.memory.processes(self.side().other()).load(Ordering::Relaxed) > 1
     }
 
     /// Takes a bell back that nobody uses any more.
@@ -284,24 +469,41 @@ impl Pair {
         self.first.lock().push(bell);
     }
 
-    fn pass_on(&self, number: u16, counters: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-        let message = u64::from(number).to_le_bytes();
-        send_with(self.control.fd(), &message, counters)
-    }
-
     /// Rings a bell of the other side for a slot. False where it was never passed on.
     pub(super) fn ring(&self, bell: u16, slot: u32) -> bool {
-        let Some(place) = self.theirs.get(usize::from(bell)) else { return false };
-        if place.get().is_none() {
-            self.take_theirs();
+        if self.is_far() && bell == PROXY {
+            self.memory.bell(self.side().other(), bell).mark(slot);
+            self.far().iter().for_each(|far| far.pump());
+            return true;
         }
-        let Some((memory, counter)) = place.get() else { return false };
+        if bell >= BELLS {
+            return false;
+        }
+        let memory = self.memory.bell(self.side().other(), bell);
         memory.mark(slot);
-        wake(memory, counter.fd());
-        true
+        if !memory.sleep().disturb() {
+            return true;
+        }
+        // The one that sleeps has said before which counter is its own.
+        let counter = self.counter((bell, memory.edition()));
+        match &counter {
+            Some(counter) => wake(counter.counter.fd()),
+            None => memory.sleep().begin(),
+        }
+        counter.is_some()
     }
 
-    /// Takes the bells that the peer has passed on.
+    /// The counter of a bell of the other side.
+    fn counter(&self, (bell, edition): (u16, u32)) -> Option<Arc<Counter>> {
+        let known = || self.theirs[usize::from(bell)].load_full();
+        let is_its = |counter: &Arc<Counter>| counter.edition == edition;
+        known().filter(is_its).or_else(|| {
+            self.take_theirs();
+            known().filter(is_its)
+        })
+    }
+
+    /// Takes the counters that the peer has passed on.
     fn take_theirs(&self) {
         // A thread that finds nothing to take finds what others have taken.
         let _one_at_a_time = self.first.lock();
@@ -309,9 +511,9 @@ impl Pair {
         while let Ok((MESSAGE_BYTES, mut counters)) =
             receive_with(self.control.fd(), &mut message, 1)
         {
-            let number = u64::from_le_bytes(message);
-            if let (Ok(number), Some(counter)) = (u16::try_from(number), counters.pop()) {
-                let _ = self.keep_theirs(number, counter);
+            let message = u64::from_le_bytes(message);
+            if let Some(counter) = counters.pop() {
+                let _ = self.keep_theirs((message as u16, (message >> 16) as u32), counter);
             }
         }
     }
@@ -334,6 +536,12 @@ impl Pair {
                 first.clear();
             }
         });
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.memory.end();
     }
 }
 

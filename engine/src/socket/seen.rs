@@ -1,7 +1,7 @@
 //! The connections of another process, as a tool of the same user sees them: it reads the memory
 //! of the process's family, by the file that the process keeps open. The process does nothing.
 use super::connection::Counts;
-use crate::mem::seat::{SeenDirection, SeenFamily};
+use crate::mem::seat::{SeenDirection, SeenFamily, SeenSocket};
 use ayre_proto::socket::Reason;
 use rustix::fd::AsFd;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub struct SeenProcess {
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenEnd {
-    /// The number of its socket.
+    /// The number of its socket; 0 where another process of the family has it alone.
     pub socket: u64,
     /// Why it does not use rings.
     pub reason: Reason,
@@ -70,14 +70,21 @@ impl SeenProcess {
         let reason = |(number, fd): &(u64, u32)| (*number, family.reason(own, *fd));
         let kept = sockets.iter().map(reason).filter(|(_, reason)| *reason != Reason::None);
         let reasons = kept.collect();
-        let sockets = sockets.into_iter().map(|(number, _)| number).collect();
+        let at: HashMap<u32, u64> = sockets.iter().map(|(number, fd)| (*fd, *number)).collect();
+        let number = |socket| match socket {
+            SeenSocket::Number(number) => number,
+            SeenSocket::Descriptor(of) if of.process == own => at.get(&of.fd).copied().unwrap_or(0),
+            SeenSocket::Descriptor(_) => 0,
+        };
         let ends = family.seats.iter().map(|seat| SeenEnd {
-            socket: seat.socket,
+            socket: number(seat.socket),
             reason: if seat.holders > 1 { Reason::Forked } else { seat.reason },
             outward: SeenWay::of(seat.outward),
             inward: SeenWay::of(seat.inward),
         });
-        Some(Self { sockets, ends: ends.collect(), reasons })
+        let ends = ends.collect();
+        let sockets = sockets.into_iter().map(|(number, _)| number).collect();
+        Some(Self { sockets, ends, reasons })
     }
 
     /// Why a socket that has no end among these goes by the kernel, as far as that was kept.

@@ -2,7 +2,7 @@
 //! lives on. Claims are open file description locks, one byte for each number, of a file that no
 //! child has.
 use super::descriptor;
-use super::fork::Unshared;
+use super::unshared::Unshared;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

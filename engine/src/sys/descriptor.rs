@@ -3,6 +3,7 @@
 //! executes another program.
 //!
 //! Files that are open only within a call, such as those read whole, are not made here.
+use super::hidden::{self, Hidden};
 use crate::sync::{Ordering, StaticCounter};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -73,10 +74,27 @@ pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<(),
 // spec: LIFE-40
 #[derive(Debug)]
 pub struct Descriptor {
-    fd: ManuallyDrop<OwnedFd>,
+    held: Held,
     file: Option<File>,
     /// The value of [`closings`] when it was made.
     closings: u64,
+}
+
+/// How a descriptor is held.
+#[derive(Debug)]
+enum Held {
+    /// By a number that the program may use by mistake.
+    Open(ManuallyDrop<OwnedFd>),
+    /// By one that the program's calls do not reach.
+    Hidden(Hidden),
+}
+
+impl Held {
+    fn new(fd: OwnedFd) -> Self {
+        // Where no high number is free, it stays where it is.
+        let hidden = if hidden::hides_all() { Hidden::new_or(fd) } else { Err((fd, Errno::MFILE)) };
+        hidden.map_or_else(|(fd, _)| Self::Open(ManuallyDrop::new(fd)), Self::Hidden)
+    }
 }
 
 /// The identity of a descriptor's file.
@@ -122,7 +140,7 @@ impl File {
 impl From<OwnedFd> for Descriptor {
     fn from(fd: OwnedFd) -> Self {
         let file = File::of(fd.as_fd());
-        Self { fd: ManuallyDrop::new(fd), file, closings: closings() }
+        Self { held: Held::new(fd), file, closings: closings() }
     }
 }
 
@@ -141,16 +159,21 @@ impl Descriptor {
     /// Gives the descriptor to others, who close it without a check.
     pub(crate) fn into_owned(self) -> OwnedFd {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: nothing uses it after this.
-        unsafe { ManuallyDrop::take(&mut this.fd) }
+        match &mut this.held {
+            // SAFETY: nothing uses it after this.
+            Held::Open(fd) => unsafe { ManuallyDrop::take(fd) },
+            Held::Hidden(hidden) => hidden.take(),
+        }
     }
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        if self.is_own() {
+        let is_own = self.is_own();
+        let Held::Open(fd) = &mut self.held else { return };
+        if is_own {
             // SAFETY: nothing uses it after this.
-            unsafe { ManuallyDrop::drop(&mut self.fd) };
+            unsafe { ManuallyDrop::drop(fd) };
         } else {
             LOST.fetch_add(1, Ordering::Relaxed);
         }
@@ -159,13 +182,16 @@ impl Drop for Descriptor {
 
 impl AsFd for Descriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        match &self.held {
+            Held::Open(fd) => fd.as_fd(),
+            Held::Hidden(hidden) => hidden.fd(),
+        }
     }
 }
 
 impl AsRawFd for Descriptor {
     fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+        self.as_fd().as_raw_fd()
     }
 }
 

@@ -4,6 +4,7 @@
 use super::fork::{self, Shared};
 use crate::sync::{Ordering, StaticCounter};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fs::fstat;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
@@ -52,17 +53,48 @@ fn mark(fd: RawFd, is_hidden: bool) {
     };
 }
 
+/// Whether all descriptors that the engine makes are to be hidden.
+static HIDES_ALL: StaticCounter = StaticCounter::new(0);
+
+/// From now on, all descriptors that the engine makes in this process are hidden.
+pub fn hide_all() {
+    // Relaxed, here and below: a descriptor that is made meanwhile is hidden or not.
+    HIDES_ALL.store(1, Ordering::Relaxed);
+}
+
+pub(super) fn hides_all() -> bool {
+    HIDES_ALL.load(Ordering::Relaxed) != 0
+}
+
 /// A hidden descriptor. Dropping it closes it.
 #[derive(Debug)]
 pub struct Hidden(Arc<AtomicI32>);
 
 impl Hidden {
-    /// Hides a descriptor: moves it to a high number.
+    /// Hides a descriptor: moves it to a high number. Meanwhile the program may close it, and put
+    /// another file there.
     ///
     /// # Errors
-    /// `EMFILE` where no number is free there.
+    /// `EMFILE` where no number is free there, and `EBADF` where the program has closed it.
     pub fn new(made: OwnedFd) -> Result<Self, Errno> {
-        Self::copy_of(made.as_fd())
+        Self::new_or(made).map_err(|(made, errno)| {
+            if errno == Errno::BADF {
+                std::mem::forget(made);
+            }
+            errno
+        })
+    }
+
+    /// As [`Self::new`]. Gives the descriptor back where no number is free.
+    // spec: LIFE-40
+    pub(super) fn new_or(made: OwnedFd) -> Result<Self, (OwnedFd, Errno)> {
+        match Self::copy_of(made.as_fd()) {
+            Ok(this) => {
+                close_if_same(made, this.fd());
+                Ok(this)
+            }
+            Err(errno) => Err((made, errno)),
+        }
     }
 
     /// A hidden duplicate of a descriptor.
@@ -70,7 +102,7 @@ impl Hidden {
     /// # Errors
     /// As [`Self::new`].
     pub fn copy_of(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let high = fcntl_dupfd_cloexec(fd, floor())?.into_raw_fd();
+        let high = copy_from(fd, 0)?.into_raw_fd();
         let this = Self(Arc::new(AtomicI32::new(high)));
         PLACES.lock().insert(high, this.0.clone());
         mark(high, true);
@@ -89,14 +121,29 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
-    fn drop(&mut self) {
+impl Hidden {
+    /// Takes the descriptor out: it is not hidden any more, and nothing uses self.
+    pub(super) fn take(&mut self) -> OwnedFd {
         let mut places = PLACES.lock();
         let fd = self.number();
         mark(fd, false);
         places.remove(&fd);
-        // SAFETY: nothing uses it after this.
-        drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        // SAFETY: it is open, and nothing else closes it.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+/// Closes a descriptor, unless the program has closed it, and perhaps put another file there.
+fn close_if_same(made: OwnedFd, copy: BorrowedFd<'_>) {
+    let file = |fd: BorrowedFd<'_>| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+    if file(made.as_fd()).is_err() || file(made.as_fd()) != file(copy) {
+        std::mem::forget(made);
     }
 }
 
@@ -109,7 +156,7 @@ pub fn make_way(fd: RawFd) -> Result<(), Errno> {
     let Some(place) = places.remove(&fd) else { return Ok(()) };
     // SAFETY: hidden descriptors stay open while they are in the table.
     let old = unsafe { BorrowedFd::borrow_raw(fd) };
-    match fcntl_dupfd_cloexec(old, floor().max(fd + 1)) {
+    match copy_from(old, fd + 1) {
         Ok(moved) => {
             let moved = moved.into_raw_fd();
             place.store(moved, Ordering::Relaxed);
@@ -125,10 +172,28 @@ pub fn make_way(fd: RawFd) -> Result<(), Errno> {
     }
 }
 
+/// A duplicate at a high number, which is this one or a higher one. Where many are taken, it is a
+/// middle one.
+fn copy_from(fd: BorrowedFd<'_>, first: RawFd) -> Result<OwnedFd, Errno> {
+    let floor = floor(limit());
+    let high = fcntl_dupfd_cloexec(fd, floor.max(first));
+    high.or_else(|_| fcntl_dupfd_cloexec(fd, (floor / 2).max(first)))
+}
+
+/// How many descriptors this process may have.
+fn limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// The first number for hidden descriptors.
-fn floor() -> RawFd {
-    let soft = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (soft - soft / 4).min(FLOOR_MOST) as RawFd
+fn floor(limit: u64) -> RawFd {
+    (limit - limit / 4).min(FLOOR_MOST) as RawFd
+}
+
+/// How many hidden descriptors there may be at high numbers.
+pub(crate) fn room() -> u32 {
+    let limit = limit();
+    (limit - floor(limit) as u64).min(NUMBERS as u64) as u32
 }
 
 /// All hidden numbers, in order.

@@ -24,6 +24,7 @@ pub(crate) mod switches;
 pub mod thread;
 #[cfg(feature = "net")]
 pub(crate) mod train;
+pub(crate) mod unshared;
 
 #[cfg(feature = "net")]
 pub(crate) use self::crc::crc32c;

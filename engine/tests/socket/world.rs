@@ -45,7 +45,7 @@ pub(crate) fn sockets() -> ([TcpStream; 2], Ends) {
 
 /// One end of a connection.
 pub(crate) struct End {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Arc<Connection>,
     pub(crate) socket: TcpStream,
     pub(crate) bell: Bell,
     /// Another one, for the other direction.
@@ -85,19 +85,23 @@ impl End {
     }
 }
 
-/// A connection that both ends have: the maker's, then the taker's.
-pub(crate) fn connect([maker, taker]: &[Arc<Pair>; 2]) -> [End; 2] {
+/// The ends of a connection that is not offered yet: the maker's, then the taker's.
+pub(crate) fn unmet(pairs: &[Arc<Pair>; 2]) -> ([End; 2], Ends) {
     let ([near, far], addresses) = sockets();
-    let connections = [(); 2].map(|()| Connection::new().unwrap());
-    assert!(connections[0].offer(maker, &addresses));
-    let number = taker.find(&addresses).expect("the offer is there");
-    assert!(connections[1].take(taker, number));
-    let [first, second] = connections;
-    let end = |connection, socket, pair: &Pair| {
+    let end = |socket, pair: &Pair| {
         let [bell, room] = [(); 2].map(|()| pair.bell().expect("a bell"));
-        End { connection, socket, bell, room }
+        End { connection: Arc::new(Connection::new().unwrap()), socket, bell, room }
     };
-    [end(first, near, maker), end(second, far, taker)]
+    ([end(near, &pairs[0]), end(far, &pairs[1])], addresses)
+}
+
+/// A connection that both ends have: the maker's, then the taker's.
+pub(crate) fn connect(pairs: &[Arc<Pair>; 2]) -> [End; 2] {
+    let ([near, far], addresses) = unmet(pairs);
+    assert!(near.connection.offer(&pairs[0], &addresses));
+    let number = pairs[1].find(&addresses).expect("the offer is there");
+    assert!(far.connection.take(&pairs[1], number));
+    [near, far]
 }
 
 /// Whether a descriptor is readable now.

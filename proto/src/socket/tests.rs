@@ -137,6 +137,9 @@ proptest! {
                 Step::Read(len) => direction.read(len),
                 Step::Want(wants) => direction.wants = wants,
             }
+            let in_ring = direction.written - direction.read - direction.kernel.len() as u64;
+            prop_assert_eq!(direction.out.untaken_in_ring(direction.inward.taken), Ok(in_ring));
+            prop_assert_eq!(direction.inward.untaken_in_ring(&direction.out.written), in_ring);
         }
         direction.drain();
     }
@@ -177,6 +180,22 @@ proptest! {
             prop_assert!(span.len <= RING && span.place < RING);
         }
     }
+}
+
+// spec: SOCK-21
+#[test]
+fn a_reader_sees_a_gap_that_it_would_leave() {
+    let mut direction = Direction::new();
+    let has_gap = |direction: &Direction| direction.inward.has_gap(&direction.out.written);
+    direction.wants = Wants::Looking;
+    direction.write(100);
+    direction.wants = Wants::Kernel;
+    direction.out.way(direction.inward.taken, false).unwrap();
+    assert!(!has_gap(&direction), "there is a mark, and nothing behind it");
+    direction.write(100);
+    assert!(has_gap(&direction));
+    direction.read(100);
+    assert!(!has_gap(&direction));
 }
 
 // spec: SOCK-21

@@ -1,7 +1,8 @@
 //! Addresses of sockets, as the program sees them: without the names that this library has given.
-use crate::listener;
+use crate::listener::{self, Place};
 use crate::sys::{memory, real};
 use libc::{c_int, sockaddr, socklen_t};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The length of an address without a name.
 const UNNAMED: socklen_t = size_of::<libc::sa_family_t>() as socklen_t;
@@ -9,7 +10,7 @@ const UNNAMED: socklen_t = size_of::<libc::sa_family_t>() as socklen_t;
 /// Bytes of the longest name.
 const PATH: usize = size_of::<libc::sockaddr_un>() - UNNAMED as usize;
 
-/// The address of a Unix socket, as the kernel tells it.
+/// The address of a socket, as the kernel tells it.
 pub(super) struct Name {
     at: libc::sockaddr_un,
     len: socklen_t,
@@ -39,12 +40,46 @@ impl Name {
         unsafe { std::slice::from_raw_parts((&raw const self.at).cast(), len) }
     }
 
-    /// The abstract name; empty where there is none.
-    pub(super) fn of_abstract(&self) -> &[u8] {
-        match self.bytes().get(UNNAMED as usize..) {
-            Some([0, name @ ..]) => name,
-            _ => &[],
+    /// The address as that of a peer. None where the kernel has told none.
+    pub(super) fn peer(&self) -> Option<Place> {
+        // SAFETY: the kernel has written as many bytes.
+        unsafe { place((&raw const self.at).cast(), self.bytes().len() as socklen_t) }
+    }
+}
+
+/// The place that C points to, if it is one of TCP or of Unix sockets.
+///
+/// # Safety
+/// `at` must point to `len` bytes.
+pub(super) unsafe fn place(at: *const sockaddr, len: socklen_t) -> Option<Place> {
+    let len = len as usize;
+    if !memory::may_be(at) || len < size_of::<libc::sa_family_t>() {
+        return None;
+    }
+    // SAFETY: the caller's; long enough for each family, as checked.
+    match c_int::from(unsafe { (&raw const (*at).sa_family).read_unaligned() }) {
+        libc::AF_UNIX => {
+            let head = size_of::<libc::sa_family_t>();
+            // SAFETY: as above.
+            let name = unsafe {
+                let start = at.cast::<u8>().add(head);
+                std::slice::from_raw_parts(start, len.min(size_of::<libc::sockaddr_un>()) - head)
+            };
+            Place::unix(name)
         }
+        libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
+            // SAFETY: as above.
+            let at = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
+            let ip = Ipv4Addr::from(u32::from_be(at.sin_addr.s_addr));
+            Some(Place::Tcp((ip, u16::from_be(at.sin_port)).into()))
+        }
+        libc::AF_INET6 if len >= size_of::<libc::sockaddr_in6>() => {
+            // SAFETY: as above.
+            let at = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let ip = Ipv6Addr::from(at.sin6_addr.s6_addr).to_canonical();
+            Some(Place::Tcp((ip, u16::from_be(at.sin6_port)).into()))
+        }
+        _ => None,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Reading and writing.
 use super::addresses::Room;
 use super::messages;
+use super::options;
 use crate::stream::Stream;
-use crate::sys::memory::{self, PIECES, keeping_errno, returned};
+use crate::sys::memory::{self, PIECES, borrowed, keeping_errno, returned};
 use crate::sys::real;
 use crate::table::{self, Used};
-use ayre::socket::Reason;
+use ayre::socket::{Connection, Reason};
 use libc::{
     c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
 };
@@ -27,23 +28,40 @@ pub(super) fn known_flags(flags: c_int) -> RecvFlags {
 }
 
 fn receive((stream, fd): (&Stream, c_int), into: &mut [IoSliceMut<'_>], flags: c_int) -> ssize_t {
-    let known = known_flags(flags);
-    receive_by(into, flags, |into| stream.read(fd, into, known))
+    receive_by((stream, fd), into, flags, |into, flags| stream.read(fd, into, flags))
 }
 
-/// Reads, until all is there where the program says so.
+/// Reads, until all is there where the program says so. Programs that wait for edges take a read
+/// that leaves room for the end of what is there, so others go on behind a mark.
+// spec: SOCK-56
 pub(super) fn receive_by(
+    (stream, fd): (&Stream, c_int),
     into: &mut [IoSliceMut<'_>],
     flags: c_int,
-    mut read: impl FnMut(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>,
+    mut read: impl FnMut(&mut [IoSliceMut<'_>], RecvFlags) -> Result<usize, Errno>,
 ) -> ssize_t {
+    let known = known_flags(flags);
+    let connection = stream.connection();
     let waits_for_all = flags & libc::MSG_WAITALL != 0;
-    match read(into) {
-        Ok(done @ 1..) if waits_for_all && flags & libc::MSG_PEEK == 0 => {
-            receive_rest(into, done, read) as ssize_t
+    match read(into, known) {
+        Ok(done @ 1..)
+            if flags & libc::MSG_PEEK == 0 && (waits_for_all || connection.has_mark()) =>
+        {
+            receive_rest(into, done, |rest| match waits_for_all {
+                true => read(rest, known),
+                false if goes_on(connection, fd) => read(rest, known | RecvFlags::DONTWAIT),
+                false => Err(Errno::AGAIN),
+            }) as ssize_t
         }
         first => returned(first),
     }
+}
+
+/// Whether there is more for a read that has come to a mark.
+#[cold]
+fn goes_on(connection: &Connection, fd: c_int) -> bool {
+    connection.is_readable_behind_mark(borrowed(fd))
+        && (connection.is_readable() || !options::is_behind_urgent_byte(fd))
 }
 
 fn receive_rest(

@@ -1,6 +1,6 @@
 //! Messages of Unix sockets: with them go descriptors and credentials, which the kernel passes on.
 use super::addresses::Room;
-use super::bytes::{known_flags, receive_by};
+use super::bytes::receive_by;
 use super::names;
 use crate::stream::{Stream, behind};
 use crate::sys::memory::{self, borrowed, keeping_errno, returned};
@@ -30,10 +30,9 @@ pub(super) unsafe fn receive(
         Ok(into) => into,
         Err(errno) => return returned(Err(errno)),
     };
-    let known = known_flags(flags);
     // The control data and the flags of the bytes that were read last.
     let mut told = (0, 0);
-    let received = receive_by(&mut into, flags, |into| {
+    let received = receive_by((stream, fd), &mut into, flags, |into, known| {
         // Bytes behind control data are those of another read.
         if told.0 > 0 {
             return Err(Errno::AGAIN);

@@ -1,4 +1,5 @@
 //! Descriptors: duplicates, closing, passing to other processes.
+use crate::listener;
 use crate::names;
 use crate::sys::memory::{borrowed, set_errno};
 use crate::sys::real;
@@ -18,7 +19,7 @@ pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
         set_errno(Errno::BADF);
         return -1;
     }
-    table::end_new(fd);
+    table::be_used_elsewhere(fd);
     if table::is_known(fd) {
         names::closing(fd, borrowed(fd));
     }
@@ -36,7 +37,7 @@ pub(crate) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: 
     let is_closed = flags & CLOSE_RANGE_CLOEXEC == 0;
     let in_range = |fd: &c_int| (first..=last).contains(&(*fd as c_uint));
     if is_closed {
-        table::end_new_between(first, last);
+        table::be_used_elsewhere_between(first, last);
         for (fd, _) in table::all().into_iter().filter(|(fd, _)| in_range(fd)) {
             names::closing(fd, borrowed(fd));
         }
@@ -74,7 +75,14 @@ pub(crate) unsafe extern "C" fn closefrom(first: c_int) {
 
 /// Tells of a duplicate that the kernel has made.
 fn duplicated(fd: c_int, made: c_int) -> c_int {
-    table::end_new(fd);
+    if made >= 0 {
+        // Both connect when one does.
+        listener::await_connect(fd);
+        if table::is_left(fd) {
+            table::leave(made);
+        }
+    }
+    table::be_used_elsewhere(fd);
     if made >= 0 && table::is_known(fd) {
         names::duplicated(fd, made);
     }
@@ -99,7 +107,7 @@ fn make_way(fd: c_int, to: c_int) -> Result<(), Errno> {
     if hidden::is_hidden(to) {
         return hidden::make_way(to);
     }
-    table::end_new(to);
+    table::be_used_elsewhere(to);
     if table::is_known(to) {
         names::closing(to, borrowed(to));
     }
@@ -154,11 +162,16 @@ pub(crate) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, done),
         libc::F_SETFL if done == 0 => {
+            table::forget_waits(fd);
+            // The kernel signals what comes by the kernel only.
+            let is_signalled = argument as c_int & libc::O_ASYNC != 0;
+            if is_signalled {
+                table::end_new(fd);
+            }
             if let Some(stream) = table::stream(fd) {
                 stream.forget_patience();
-                // The kernel signals what comes by the kernel only.
-                if argument as c_int & libc::O_ASYNC != 0 {
-                    stream.be_plain(Reason::Option);
+                if is_signalled {
+                    stream.be_signalled();
                 }
             }
             done
@@ -183,7 +196,7 @@ pub(crate) unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usi
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
-    table::end_new(fd);
+    table::be_used_elsewhere(fd);
     if let Some(stream) = table::stream(fd) {
         names::abandon(&stream, Reason::Stdio);
     }
@@ -209,9 +222,7 @@ pub(super) fn before_passing(message: &libc::msghdr) {
             for i in 0..count {
                 // SAFETY: as above.
                 let fd = unsafe { data.cast::<c_int>().add(i).read_unaligned() };
-                if let Some(stream) = table::stream(fd) {
-                    names::abandon(&stream, Reason::Passed);
-                }
+                names::passing(fd);
             }
         }
         // SAFETY: as above.

@@ -1,4 +1,5 @@
 //! Options and controls of sockets.
+use crate::stream::Stream;
 use crate::sys::memory::{self, keeping_errno};
 use crate::sys::real;
 use crate::table;
@@ -65,19 +66,34 @@ pub(crate) unsafe extern "C" fn setsockopt(
     if is_buffer && let Some(stream) = table::stream(fd) {
         keeping_errno(|| stream.keep_to_buffers(memory::borrowed(fd)));
     }
-    if is_time && let Some(stream) = table::stream(fd) {
-        stream.forget_patience();
+    if is_time {
+        table::forget_waits(fd);
+        if let Some(stream) = table::stream(fd) {
+            stream.forget_patience();
+        }
     }
-    if (is_plain || is_buffer)
+    if (is_plain || is_buffer || is_time)
         && let Some(listener) = table::listener(fd)
     {
-        listener.has_set_options();
+        if is_time {
+            listener.may_have_times();
+        } else {
+            listener.has_set_options();
+        }
     }
     done
 }
 
 /// Asks whether the next byte is behind the urgent one. libc has no name for it.
 const SIOCATMARK: c_ulong = 0x8905;
+
+/// Whether the next byte with the kernel is behind the urgent one. A read stops there.
+pub(super) fn is_behind_urgent_byte(fd: c_int) -> bool {
+    let mut answer: c_int = 0;
+    // SAFETY: the kernel writes a number there.
+    let asked = || unsafe { real::ioctl(fd, SIOCATMARK, (&raw mut answer).expose_provenance()) };
+    keeping_errno(asked) == 0 && answer != 0
+}
 
 /// ioctl, as the C library has it.
 ///
@@ -87,10 +103,16 @@ const SIOCATMARK: c_ulong = 0x8905;
 pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     // SAFETY: the C library's contract.
     let done = unsafe { real::ioctl(fd, request, argument) };
+    match request {
+        libc::FIONBIO => table::forget_waits(fd),
+        libc::FIOASYNC => table::end_new(fd),
+        _ => {}
+    }
     let Some(stream) = table::stream(fd).filter(|_| done == 0) else { return done };
     let answer = argument as *mut c_int;
     match request {
         libc::FIONREAD => {
+            stream.follow_signal(fd);
             let (in_ring, may_be_kernel) = stream.connection().unread();
             // SAFETY: as above: the kernel has written there.
             unsafe { *answer = in_ring as c_int + if may_be_kernel { *answer } else { 0 } };
@@ -100,14 +122,19 @@ pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
             // SAFETY: as above.
             unsafe { *answer += stream.connection().unread_by_peer() as c_int };
         }
-        // Bytes in the ring precede those with the kernel.
-        SIOCATMARK if stream.connection().is_readable() => {
-            // SAFETY: as above.
-            unsafe { *answer = 0 };
-        }
+        // SAFETY: as above.
+        SIOCATMARK => unsafe {
+            *answer = c_int::from(*answer != 0 && is_behind_ring(&stream));
+        },
         libc::FIONBIO => stream.forget_patience(),
-        libc::FIOASYNC => stream.be_plain(Reason::Option),
+        libc::FIOASYNC => stream.be_signalled(),
         _ => {}
     }
     done
+}
+
+/// Whether all bytes of the ring that precede those with the kernel were read.
+fn is_behind_ring(stream: &Stream) -> bool {
+    stream.follow_urgent_byte();
+    stream.connection().is_kernel_next()
 }

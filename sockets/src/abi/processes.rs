@@ -39,7 +39,7 @@ real::before! {
 }
 
 // The C library's own child executes the program of these.
-real::before! { names::leave_inherited: popen posix_spawn posix_spawnp system }
+real::before! { names::before_spawn: popen posix_spawn posix_spawnp system }
 
 /// The C library's own ends the parent without a word to this library.
 ///

@@ -1,5 +1,6 @@
 //! Waiting for many descriptors.
 use crate::epoll::Set;
+use crate::listener;
 use crate::policy;
 use crate::poll::{self, Sets};
 use crate::sys::memory::{returned, set_errno};
@@ -73,7 +74,10 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     if let Some(set) = table::epoll(fd) {
         set.be_nested();
     }
-    let stream = table::stream(fd);
+    let stream = match op {
+        libc::EPOLL_CTL_ADD => listener::added(fd),
+        _ => table::stream(fd),
+    };
     let Some(set) = table::epoll(epfd) else {
         // An epoll of two names, or one that came from elsewhere, is the kernel's alone.
         if let (libc::EPOLL_CTL_ADD, Some(stream)) = (op, stream) {
@@ -85,7 +89,7 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     let wanted = unsafe { event.as_ref() }.map(|event| (event.events, event.u64));
     let result = match (op, wanted) {
         (libc::EPOLL_CTL_ADD, Some(wanted)) => stream.map(|stream| set.add(fd, &stream, wanted)),
-        (libc::EPOLL_CTL_MOD, Some(wanted)) => set.change(fd, wanted),
+        (libc::EPOLL_CTL_MOD, Some(wanted)) => set.change(fd, stream.as_ref(), wanted),
         (libc::EPOLL_CTL_DEL, _) => set.delete(fd, stream.as_ref()),
         _ => None,
     };

@@ -28,6 +28,8 @@ pub(super) struct Registration {
     pub(super) is_fresh: bool,
     /// The kernel has told of room while the ring had none: it is asked again when it matters.
     pub(super) owes_room: bool,
+    /// The kernel has told of bytes or an end before the link has: it is asked again behind that.
+    is_ahead: bool,
     /// The peer knows that each call looks at the ring, as long as it has no bell.
     pub(super) is_looked_at: bool,
     /// Its ring was filled behind the last look.
@@ -56,6 +58,7 @@ impl Registration {
             is_fired_in_kernel: false,
             is_fresh: true,
             owes_room: false,
+            is_ahead: false,
             is_looked_at: false,
             is_late: false,
             told_at: 0,
@@ -81,7 +84,7 @@ impl Registration {
 
     /// Has the kernel tell of what the ring does not.
     pub(super) fn ask_kernel(&mut self, epfd: i32, fd: i32) {
-        let mask = self.mask(self.wanted);
+        let mask = self.mask(fd, self.wanted);
         // A one-shot event of the kernel's may have been one of room that the ring did not have.
         let is_silent = self.is_fired_in_kernel && !self.is_fired;
         let is_due = is_silent || (self.owes_room && mask & OUT != 0);
@@ -92,11 +95,19 @@ impl Registration {
 
     /// Has the kernel tell of what the ring does not, and of nothing else.
     pub(super) fn ask_exactly(&mut self, epfd: i32, fd: i32) {
-        let mask = self.mask(self.wanted);
+        let mask = self.mask(fd, self.wanted);
         if wait::control(epfd, libc::EPOLL_CTL_MOD, fd, (mask, self.data)).is_ok() {
             self.kernel = mask;
             self.is_fired_in_kernel = false;
             self.owes_room &= mask & OUT == 0;
+        }
+    }
+
+    /// Leaves it to the kernel, which is to tell just what the program wants.
+    pub(super) fn hand_over(&self, epfd: i32, fd: i32) {
+        let is_silent = self.is_fired_in_kernel || self.owes_room;
+        if !self.is_fired && (is_silent || self.kernel != self.wanted) {
+            let _ = wait::control(epfd, libc::EPOLL_CTL_MOD, fd, (self.wanted, self.data));
         }
     }
 
@@ -114,7 +125,7 @@ impl Registration {
         (epfd, fd): (i32, i32),
         (wanted, data): (u32, u64),
     ) -> Result<(), Errno> {
-        let kernel = self.mask(wanted);
+        let kernel = self.mask(fd, wanted);
         let is_known = self.data == data
             && self.is_asked(kernel)
             && !self.is_fired_in_kernel
@@ -144,12 +155,21 @@ impl Registration {
         asleep.any(|(direction, sleeper)| self.stream.is_unsure(*direction, sleeper))
     }
 
+    /// The kernel has told of what the link is to tell first. It would tell that again at once.
+    pub(super) fn put_off(&mut self, epfd: i32, fd: i32) {
+        self.is_ahead = true;
+        self.ask_exactly(epfd, fd);
+    }
+
     /// The events that the kernel is to be asked for, if the program wants this.
-    pub(super) fn mask(&self, wanted: u32) -> u32 {
-        match wanted & OUT != 0 && !self.stream.ready(Direction::Out).1 {
+    pub(super) fn mask(&mut self, fd: i32, wanted: u32) -> u32 {
+        self.is_ahead = self.is_ahead && self.stream.is_ahead_of_link(fd);
+        let mask = match wanted & OUT != 0 && !self.stream.ready(Direction::Out).1 {
             true => wanted & !OUT,
             false => wanted,
-        }
+        };
+        // A hang-up is told whether it is asked for or not, but once only.
+        if self.is_ahead { mask & !LEVEL_IN | EPOLLONESHOT as u32 } else { mask }
     }
 
     /// The directions for which the peer is to ring.

@@ -1,7 +1,7 @@
 //! The streams of a set: which are hot, which have events, and the bells of the cold ones.
-use super::registration::Registration;
+use super::registration::{Registration, flags};
 use super::told::Told;
-use super::{BELL_DATA, BELLS_DATA, OUT};
+use super::{BELL_DATA, BELLS_DATA, LINKS_DATA, OUT};
 use crate::stream::{Direction, Stream};
 use crate::sys::{memory, wait};
 use ayre::socket::{Bell, Pair, cycles};
@@ -26,6 +26,10 @@ pub(super) struct Streams {
     pub(super) unsure: Vec<i32>,
     /// For each place, which its data in the kernel's epoll names. Pairs end by themselves.
     pub(super) bells: Vec<Option<(Weak<Pair>, Arc<Bell>)>>,
+    /// There was a bell for a process of another host.
+    has_links: bool,
+    /// The descriptor of the links with other hosts, if the kernel's epoll has it.
+    links: Option<i32>,
     /// The process was forked, and the bells are its parent's.
     pub(super) has_foreign_bells: bool,
     /// The bells are to be rung, as a thread sleeps or is about to.
@@ -151,6 +155,7 @@ impl Streams {
         }
         self.forget_gone(epfd);
         let bell = Arc::new(pair.bell()?);
+        self.has_links |= pair.is_far();
         if !self.is_asleep {
             bell.wake_up();
         }
@@ -161,6 +166,46 @@ impl Streams {
         self.bells.resize(self.bells.len().max(place + 1), None);
         self.bells[place] = Some((Arc::downgrade(pair), bell.clone()));
         Some(bell)
+    }
+
+    /// Before a thread sleeps, behind all looks: it serves the links with other hosts, if that is
+    /// its matter. Otherwise they do not wake it.
+    // spec: SOCK-71
+    pub(super) fn rest(&mut self, epfd: i32) {
+        let links = self.linked().and_then(|pair| pair.rest());
+        if links == self.links {
+            return;
+        }
+        self.leave_links(epfd);
+        if let Some(fd) = links {
+            let (wanted, data) = ((EPOLLIN | EPOLLET) as u32, LINKS_DATA);
+            let added = wait::control(epfd, libc::EPOLL_CTL_ADD, fd, (wanted, data));
+            match added {
+                Ok(()) => self.links = links,
+                Err(_) => self.end_looks(),
+            }
+        }
+    }
+
+    /// The links with other hosts do not wake those that sleep here.
+    pub(super) fn leave_links(&mut self, epfd: i32) {
+        if let Some(fd) = self.links.take() {
+            let _ = wait::control(epfd, libc::EPOLL_CTL_DEL, fd, (0, 0));
+        }
+    }
+
+    /// Others than this thread serve the links with other hosts.
+    fn end_looks(&self) {
+        self.linked().iter().for_each(|pair| pair.end_looks());
+    }
+
+    /// A pair with another host whose process has met this one: all go by one endpoint.
+    fn linked(&self) -> Option<Arc<Pair>> {
+        if !self.has_links || self.has_foreign_bells {
+            return None;
+        }
+        let mut pairs = self.bells.iter().flatten().filter_map(|(pair, _)| pair.upgrade());
+        pairs.find(|pair| pair.is_met())
     }
 
     /// Forgets the bells of pairs that have ended: peers come and go.
@@ -206,6 +251,9 @@ impl Streams {
         let mut ready = Vec::new();
         if self.sleepers > 0 || self.is_nested {
             self.wake_sleepers();
+        }
+        if self.is_nested {
+            self.end_looks();
         }
         for fd in std::mem::take(&mut self.hot) {
             let Some(known) = self.registrations.get(&fd) else { continue };
@@ -304,6 +352,10 @@ impl Streams {
         let mut since = 0;
         for event in told {
             let data = event.u64;
+            if data == LINKS_DATA {
+                self.linked().iter().for_each(|pair| pair.serve());
+                continue;
+            }
             let place = data.wrapping_sub(BELL_DATA);
             if place < BELLS_DATA {
                 since = since.max(self.on_rung(place as usize).unwrap_or(0));
@@ -354,13 +406,19 @@ impl Streams {
         if told & OUT != 0 && !known.stream.ready(Direction::Out).1 {
             told &= !OUT;
             known.owes_room = true;
-            let mask = known.mask(known.wanted);
+            let mask = known.mask(fd, known.wanted);
             let level = (EPOLLET | EPOLLONESHOT) as u32;
             if known.wanted & level == 0 {
                 let changed = wait::control(epfd, libc::EPOLL_CTL_MOD, fd, (mask, known.data));
                 known.kernel = if changed.is_ok() { mask } else { known.kernel };
             }
         }
+        let in_turn = known.stream.in_turn(fd, (flags(known.wanted), flags(told)));
+        let in_turn = u32::from(in_turn.bits());
+        if told & !in_turn != 0 {
+            known.put_off(epfd, fd);
+        }
+        told = in_turn;
         if known.is_fired || told == 0 {
             return;
         }

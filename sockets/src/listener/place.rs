@@ -1,4 +1,5 @@
 //! Places where sockets listen, and the doors by which others with this library are found there.
+use crate::far;
 use crate::policy;
 use crate::table::Family;
 use ayre::socket::policy::Place as Judged;
@@ -66,6 +67,11 @@ impl Place {
         }
     }
 
+    /// Whether connections to it may go to another host, by a link.
+    pub(super) fn may_be_far(&self) -> bool {
+        matches!(self, Self::Tcp(at) if far::may_carry(at.ip()))
+    }
+
     /// Whether it is all addresses of this host.
     pub(super) fn is_any(&self) -> bool {
         matches!(self, Self::Tcp(at) if at.ip().is_unspecified())
@@ -127,6 +133,7 @@ fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
 /// The doors that a listener at this place opens.
 pub(super) fn own_doors(place: &Place) -> Vec<SocketAddrUnix> {
     let address = match place {
+        Place::Tcp(_) if far::is_apart() => return Vec::new(),
         Place::Tcp(address) => *address,
         Place::Unix(name) => return unix_doors(name),
     };
@@ -141,6 +148,7 @@ pub(super) fn own_doors(place: &Place) -> Vec<SocketAddrUnix> {
 /// The doors behind which a listener at this place may be.
 pub(super) fn doors_of(place: &Place) -> Vec<SocketAddrUnix> {
     let address = match place {
+        Place::Tcp(_) if far::is_apart() => return Vec::new(),
         Place::Tcp(address) => *address,
         Place::Unix(name) => return unix_doors(name),
     };

@@ -1,10 +1,12 @@
 //! Locks that are held across a fork, so that the child finds them free and all behind them whole.
 use super::memory::{give_back, lend};
 use crate::epoll::Set;
+use crate::far;
 use crate::listener::{self, Listener};
 use crate::names;
 use crate::stream::Stream;
-use ayre::guest::{fork, hidden};
+use crate::table;
+use ayre::guest::{self, fork};
 use ayre::socket::{self, Pair};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +27,7 @@ static HELD: Mutex<Option<Locked>> = Mutex::new(None);
 /// Registers what is done around each fork.
 pub(crate) fn watch() {
     // Those that are registered first are locked last, and the first that a child runs.
-    fork::count();
-    hidden::watch_forks();
+    guest::watch_forks();
     fork::around(Some(before), Some(in_parent), Some(in_child));
 }
 
@@ -47,6 +48,7 @@ impl Locked {
         self.listeners.iter().for_each(|listener| listener.lock());
         self.streams.iter().for_each(|stream| stream.lock_watch());
         listener::lock();
+        far::lock();
         self.pairs.iter().for_each(|pair| pair.lock_for_fork());
         socket::lock_family();
     }
@@ -60,6 +62,7 @@ impl Locked {
             // SAFETY: it was lent, and is not used any more; here and below.
             unsafe { give_back(pair) };
         }
+        far::unlock(is_child);
         listener::unlock(is_child);
         for stream in self.streams {
             stream.unlock(parent_of_child);
@@ -76,6 +79,7 @@ impl Locked {
             // SAFETY: as above.
             unsafe { give_back(set) };
         }
+        table::unlock();
     }
 }
 

@@ -16,7 +16,12 @@ fn time(timeout: Option<Duration>) -> Option<timespec> {
 
 /// A bell, as poll waits for it.
 pub(crate) fn for_bell(bell: &Bell) -> pollfd {
-    pollfd { fd: bell.fd().as_raw_fd(), events: libc::POLLIN, revents: 0 }
+    for_bytes(bell.fd().as_raw_fd())
+}
+
+/// A descriptor, as poll waits for bytes there.
+pub(crate) fn for_bytes(fd: c_int) -> pollfd {
+    pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
 /// ppoll(2).

@@ -12,7 +12,7 @@ use crate::common::shared::Shared;
 /// The variable that names the folder of a row.
 pub(crate) const FOLDER: &str = "AYRE_SOCKETS_TEST_FOLDER";
 
-/// The variable that says whether requests and answers go before the row.
+/// The variable that says how many requests and answers go before the row.
 pub(crate) const WARM: &str = "AYRE_SOCKETS_TEST_WARM";
 
 /// Milliseconds after which a wait for bytes is in vain.
@@ -47,9 +47,7 @@ impl End {
     /// Connects, after something was done with the socket that listens or connects.
     pub(crate) fn connect_with(&mut self, prepare: impl FnOnce(c_int)) {
         self.open(prepare, |_| {});
-        if std::env::var_os(WARM).is_some() {
-            self.warm();
-        }
+        self.warm_up();
         self.meet();
     }
 
@@ -78,16 +76,22 @@ impl End {
             accepted as c_int
         } else {
             assert!(self.shared.wait(|shared| shared.get(PORT) != 0), "the server listens");
-            connect_to(fd, self.shared.get(PORT) as u16).expect("it connects");
+            match connect_to(fd, self.shared.get(PORT) as u16) {
+                // The row waits for it.
+                Ok(_) | Err(libc::EINPROGRESS) => {}
+                Err(errno) => panic!("it does not connect: {}", error_name(errno)),
+            }
             self.fd = fd;
             early(self);
             fd
         };
     }
 
-    fn warm(&mut self) {
-        for i in 0..50usize {
-            let mut bytes = vec![0; 100 + i];
+    /// Where the row is to find a warm connection, requests and answers go both ways.
+    pub(crate) fn warm_up(&mut self) {
+        let turns = std::env::var(WARM).map_or(0, |turns| turns.parse().expect("a number"));
+        for i in 0..turns {
+            let mut bytes = vec![0; 100 + i % 50];
             if self.server {
                 self.read_exactly(&mut bytes);
                 call::write(self.fd, &bytes).expect("an answer goes");

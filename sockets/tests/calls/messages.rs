@@ -246,6 +246,30 @@ pub(crate) fn shutdown_while_a_thread_reads(end: &mut End) {
     end.meet();
 }
 
+// spec: SOCK-67
+/// Two threads that read share what comes.
+pub(crate) fn two_threads_read(end: &mut End) {
+    if end.server {
+        let fd = end.fd;
+        let read = move || call::read(fd, &mut [0; 4]);
+        let mut second = Ok(0);
+        let (first, _) = when_asleep(read, || {
+            (second, _) = when_asleep(read, || {
+                end.meet();
+                Ok(0)
+            });
+            Ok(0)
+        });
+        end.told("read", first);
+        end.told("read", second);
+    } else {
+        end.meet();
+        let told = send(end.fd, b"for both", 0);
+        end.told("send", told);
+    }
+    end.meet();
+}
+
 /// A thread that reads has the socket until its call returns.
 pub(crate) fn close_while_a_thread_reads(end: &mut End) {
     if end.server {

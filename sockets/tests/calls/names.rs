@@ -39,12 +39,12 @@ fn by_both_names(end: &mut End, epolls: [c_int; 2]) {
     }
 }
 
-fn epoll() -> c_int {
+pub(crate) fn epoll() -> c_int {
     call!(epoll_create1(0)).expect("an epoll descriptor") as c_int
 }
 
-fn duplicate(epoll: c_int) -> c_int {
-    call!(dup(epoll)).expect("another name") as c_int
+pub(crate) fn duplicate(fd: c_int) -> c_int {
+    call!(dup(fd)).expect("another name") as c_int
 }
 
 pub(crate) fn epoll_with_two_names(end: &mut End) {
@@ -146,6 +146,37 @@ pub(crate) fn two_epolls(end: &mut End) {
             end.told("request", told);
             end.read_exactly(&mut bytes);
         }
+    }
+}
+
+// spec: SOCK-56
+/// One read has all that is there, whatever way each part came.
+pub(crate) fn read_over_marks(end: &mut End) {
+    // TCP would hold the second part back. Unix sockets have no such option.
+    let _ = call::set_option(end.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1);
+    let epolls = [epoll(), epoll()];
+    for (round, epoll) in epolls.into_iter().enumerate() {
+        // The first part comes while the reader was not seen to wait in any epoll, or in one; the
+        // second one behind that.
+        for part in 0..2 {
+            if !end.server {
+                let told = call::write(end.fd, &vec![b'a'; 10 + round]);
+                end.told("part", told);
+            }
+            end.meet();
+            if end.server && part == 0 {
+                add(end, epoll);
+                wait(end, epoll, TIME);
+            }
+            end.meet();
+        }
+        if end.server {
+            let told = call::ioctl_number(end.fd, libc::FIONREAD);
+            end.say("FIONREAD", told);
+            let told = call::read(end.fd, &mut [0; 100]);
+            end.told("both parts", told);
+        }
+        end.meet();
     }
 }
 

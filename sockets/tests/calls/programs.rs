@@ -246,3 +246,23 @@ pub(crate) fn passed_on(end: &mut End) {
         }
     }
 }
+
+/// Its peer has ended, and so could not pass on what lies in the ring.
+// spec: SOCK-21
+pub(crate) fn program_while_bytes_are_unread(end: &mut End) {
+    end.bring(10);
+    if !end.server {
+        let told = call!(shutdown(end.fd, libc::SHUT_WR));
+        end.told("shutdown", told);
+    }
+    end.meet();
+    if end.server {
+        let told = call!(system(c"true".as_ptr()));
+        end.told("system", told);
+        for _ in 0..2 {
+            let told = call::read(end.fd, &mut [0; 20]);
+            end.told("read", told);
+        }
+    }
+    end.meet();
+}

@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 
 use crate::common::call::{
-    self, close, exit_now, fork, ioctl_number, option, poll, recv, send, set_nonblocking,
-    set_option, wait_for,
+    self, Family, close, exit_now, family, fork, ioctl_number, option, poll, recv, send,
+    set_nonblocking, set_option, wait_for,
 };
 use crate::end::{End, TIME};
 
@@ -134,6 +134,29 @@ pub(crate) fn half_close(end: &mut End) {
 // spec: SOCK-26
 pub(crate) fn close_with_unread_bytes(end: &mut End) {
     end.bring(10);
+    close_server(end);
+}
+
+/// The writer has gone over to the kernel meanwhile.
+pub(crate) fn close_with_unread_bytes_before_a_mark(end: &mut End) {
+    end.bring(10);
+    if !end.server {
+        for _ in 0..2 {
+            let epoll = call!(epoll_create1(libc::EPOLL_CLOEXEC)).expect("an epoll") as c_int;
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 1 };
+            let told = call!(epoll_ctl(epoll, libc::EPOLL_CTL_ADD, end.fd, &mut event));
+            end.told("EPOLL_CTL_ADD", told);
+        }
+        if family() == Family::Unix {
+            let unread = ioctl_number(end.fd, libc::TIOCOUTQ);
+            end.say("SIOCOUTQ is 0", unread == Ok(0));
+        }
+    }
+    end.meet();
+    close_server(end);
+}
+
+fn close_server(end: &mut End) {
     if end.server {
         let told = close(end.fd);
         end.told("close", told);

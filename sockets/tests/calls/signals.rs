@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use crate::common::call::{
-    self, Outcome, recv, select, send, set_nonblocking, set_option, signals,
+    self, Outcome, ioctl_number, recv, select, send, set_nonblocking, set_option, signals,
 };
 use crate::common::shared::Shared;
 use crate::end::{End, TIME};
@@ -266,27 +266,45 @@ pub(crate) fn masks_and_bytes(end: &mut End) {
     end.meet();
 }
 
-/// The kernel signals bytes that come.
+/// Has the kernel signal what comes to a socket.
+pub(crate) fn be_signalled(fd: c_int) {
+    mask(libc::SIG_BLOCK, libc::SIGIO);
+    call!(fcntl(fd, libc::F_SETOWN, std::process::id() as c_int)).expect("an owner");
+    call!(fcntl(fd, libc::F_SETFL, libc::O_ASYNC)).expect("signals are asked for");
+}
+
+/// Waits for a signal of what has come.
+pub(crate) fn hear(seconds: i64) -> Outcome {
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
+    call!(sigtimedwait(&signals(&[libc::SIGIO]), std::ptr::null_mut(), &time))
+}
+
+/// Waits for a signal, and reads what is there.
+pub(crate) fn read_behind_signal(end: &mut End) {
+    let told = hear(5);
+    end.told("signal", told);
+    let told = ioctl_number(end.fd, libc::FIONREAD);
+    end.say("FIONREAD", told);
+    let told = recv(end.fd, &mut [0; 20], libc::MSG_DONTWAIT);
+    end.told("recv", told);
+}
+
+// spec: SOCK-67
+/// The kernel signals bytes that come, and the end.
 pub(crate) fn signal_of_bytes(end: &mut End) {
     if end.server {
-        mask(libc::SIG_BLOCK, libc::SIGIO);
-        let told = call!(fcntl(end.fd, libc::F_SETOWN, std::process::id() as c_int));
-        end.told("F_SETOWN", told);
-        let told = call!(fcntl(end.fd, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK));
-        end.told("F_SETFL", told);
+        be_signalled(end.fd);
     }
     end.meet();
-    for _ in 0..3 {
+    for turn in 0..4 {
         if end.server {
-            let time = libc::timespec { tv_sec: 5, tv_nsec: 0 };
-            let none = std::ptr::null_mut();
-            let told = call!(sigtimedwait(&signals(&[libc::SIGIO]), none, &time));
-            end.told("signal", told);
-            let told = call::read(end.fd, &mut [0; 20]);
-            end.told("read", told);
-        } else {
+            read_behind_signal(end);
+        } else if turn < 3 {
             let told = call::write(end.fd, b"bytes");
             end.told("write", told);
+        } else {
+            let told = call!(shutdown(end.fd, libc::SHUT_WR));
+            end.told("shutdown", told);
         }
         end.meet();
     }

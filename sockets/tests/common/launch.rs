@@ -1,6 +1,8 @@
 //! Processes of a test: the test binary once more, in a role, with the library or without it.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -20,6 +22,11 @@ pub(crate) const LIBRARY: &str = "AYRE_SOCKETS_LIBRARY";
 pub(crate) enum Net {
     Plain,
     Library,
+    /// By the library, which takes both processes for such of two hosts.
+    Hosts {
+        /// The link carries all, encrypted. A plain one leaves bulk to TCP.
+        are_sealed: bool,
+    },
 }
 
 /// The library, or none where a run without one was asked for.
@@ -55,6 +62,16 @@ impl Folder {
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The file of the test's key.
+    fn key(&self) -> PathBuf {
+        let path = self.file("key");
+        let options = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        if let Ok(mut file) = options {
+            file.write_all("c0ffee00".repeat(8).as_bytes()).expect("a key of this test");
+        }
+        path
     }
 
     /// The text of a file, empty where there is none.
@@ -97,9 +114,14 @@ impl Crew {
         command.env(ROLE, role).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(errors.expect("the file of errors opens"));
         command.env_remove("LD_PRELOAD");
-        if let (Net::Library, Some(library)) = (net, library()) {
+        if let (Net::Library | Net::Hosts { .. }, Some(library)) = (net, library()) {
             command.env("LD_PRELOAD", library);
             command.env("AYRE_SOCKETS_REPORT", folder.file("report"));
+            if let Net::Hosts { are_sealed } = net {
+                let key = folder.key();
+                let how = if are_sealed { key.to_str().expect("a path") } else { "plain" };
+                command.env("AYRE_SOCKETS_HOSTS", format!("{how},apart"));
+            }
         }
         command
     }

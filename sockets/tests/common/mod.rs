@@ -26,6 +26,7 @@ pub(crate) mod call;
 pub(crate) mod launch;
 pub(crate) mod seen;
 pub(crate) mod shared;
+pub(crate) mod tracer;
 
 /// The byte at a position of a stream: no two places nearby look alike.
 pub(crate) fn byte_at(stream: u32, position: u64) -> u8 {

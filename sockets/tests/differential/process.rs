@@ -33,7 +33,7 @@ pub(crate) fn begin() -> ! {
         for connection in &shared {
             setting.shared.set(Place::of(*connection).port(), u64::from(port));
         }
-        threads.push(std::thread::spawn(move || accept_all(setting, fd, shared.len())));
+        threads.push(std::thread::spawn(move || accept_all(setting, fd, &shared)));
     }
     for (i, connection) in served() {
         let own = (connection.accept != Opening::Shared).then(|| {
@@ -174,16 +174,16 @@ fn accept_one(setting: &Setting, number: usize, own: Option<c_int>) -> c_int {
     fd
 }
 
-/// Accepts connections of several ends, and hands each to its own by the port of its client.
-fn accept_all(setting: &'static Setting, listener: c_int, count: usize) {
-    for _ in 0..count {
+/// Accepts connections of several ends, and hands each to its own by the port of its client. Those
+/// of other listeners may have clients of this port, too.
+fn accept_all(setting: &'static Setting, listener: c_int, all: &[usize]) {
+    for _ in all {
         let none = std::ptr::null_mut();
         let fd = call!(accept4(listener, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC));
         let fd = or_fail(setting, "accept4", fd) as c_int;
         let peer = CAME | u64::from(or_fail(setting, "getpeername", port_of(fd, true)));
-        let connections = setting.program.connections.len();
         let owner = |shared: &crate::common::shared::Shared| {
-            (0..connections).find(|i| shared.get(Place::of(*i).client_port()) == peer)
+            all.iter().copied().find(|i| shared.get(Place::of(*i).client_port()) == peer)
         };
         if !setting.shared.wait(|shared| owner(shared).is_some()) {
             setting.violation("a client with the port of a connection is missing");

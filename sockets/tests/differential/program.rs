@@ -229,6 +229,13 @@ impl Program {
         lines.collect::<Vec<_>>().join("\n") + "\n"
     }
 
+    /// Whether its facts hang on bytes that arrive at once: where an end dies, or closes while
+    /// others come.
+    pub(crate) fn is_of_one_host(&self) -> bool {
+        let is_sudden = |c: &Connection| matches!(c.end, End::Kill(_) | End::CloseUnread(..));
+        self.connections.iter().any(is_sudden)
+    }
+
     /// A child has copies of all descriptors of its parent, also of other ends. So a close of
     /// those is no end: then the connections end by a shutdown.
     fn without_strays(mut self) -> Self {

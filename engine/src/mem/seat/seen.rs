@@ -23,13 +23,47 @@ pub(crate) struct SeenFamily {
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeenSeat {
-    /// The number of its socket.
-    pub(crate) socket: u64,
+    pub(crate) socket: SeenSocket,
     pub(crate) reason: Reason,
     /// The processes of the family that have it.
     pub(crate) holders: usize,
     pub(crate) outward: SeenDirection,
     pub(crate) inward: SeenDirection,
+}
+
+/// The socket of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeenSocket {
+    /// The number that no other socket of the host has.
+    Number(u64),
+    /// The descriptor of the process that has it alone. It has not asked the kernel for the number.
+    Descriptor(Owner),
+}
+
+impl SeenSocket {
+    /// In the word of a descriptor.
+    const IS_DESCRIPTOR: u64 = 1 << 63;
+
+    pub(super) const fn word(self) -> u64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Descriptor(Owner { process, fd }) => {
+                Self::IS_DESCRIPTOR | (process as u64) << 32 | fd as u64
+            }
+        }
+    }
+
+    /// None in a seat that was never used.
+    const fn of_word(word: u64) -> Option<Self> {
+        match word {
+            0 => None,
+            _ if word & Self::IS_DESCRIPTOR != 0 => {
+                let process = ((word & !Self::IS_DESCRIPTOR) >> 32) as u32;
+                Some(Self::Descriptor(Owner { process, fd: word as u32 }))
+            }
+            _ => Some(Self::Number(word)),
+        }
+    }
 }
 
 /// One direction, as this end believes it to be.
@@ -102,7 +136,7 @@ fn data_from(file: BorrowedFd<'_>, at: u64) -> Option<u64> {
 impl SeenSeat {
     /// None where nobody has the seat.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let socket = word(bytes, SOCKET);
+        let socket = SeenSocket::of_word(word(bytes, SOCKET))?;
         let holder = |i: &usize| half(bytes, HOLDERS + 4 * i) != 0;
         let holders = (0..MOST_HOLDERS).filter(holder).count();
         let outward = SeenDirection {
@@ -116,7 +150,6 @@ impl SeenSeat {
             segment: word(bytes, OWN_TAKEN + 8) as u32,
         };
         let reason = Reason::of_word(half(bytes, REASON));
-        let is_used = socket != 0 && holders != 0;
-        is_used.then_some(Self { socket, reason, holders, outward, inward })
+        (holders != 0).then_some(Self { socket, reason, holders, outward, inward })
     }
 }

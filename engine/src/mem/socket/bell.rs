@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!     0  SLEEP   whether it is to be rung
+//!     4  EDITION which of the counters that it has had is its own
 //!     8  SUMS    a bit for each word of marks that is not 0
 //!   128  MARKS   a bit for each slot
 //! ```
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 const MARKS: u32 = SLOTS / 64;
 const SUMS: u32 = MARKS / 64;
+const EDITION: usize = 4;
 const FIRST_SUM: usize = 8;
 const FIRST_MARK: usize = 128;
 pub(super) const BELL_BYTES: usize = FIRST_MARK + 8 * MARKS as usize;
@@ -34,6 +36,21 @@ impl BellMemory {
 
     pub(crate) fn sleep(&self) -> Sleep<'_> {
         Sleep::over(self.0.half(0))
+    }
+
+    /// The number of its counter.
+    pub(crate) fn edition(&self) -> u32 {
+        // Relaxed: one that has found the owner asleep sees what that has told before.
+        self.0.get_half(EDITION)
+    }
+
+    /// A new owner's, once it has passed its counter on: what was rung for the last one is
+    /// forgotten. It is to be rung from now on.
+    pub(crate) fn begin(&self, edition: u32) {
+        self.sleep().end();
+        self.take_marks(|_| {});
+        self.0.set_half(EDITION, edition);
+        self.sleep().begin();
     }
 
     /// Marks a slot as one for which it rings.

@@ -156,3 +156,39 @@ fn a_number_that_the_peer_makes_up_is_no_slot() {
     assert_eq!(slots[0].state(), State::Offered);
     assert_eq!(offered(&pair).0, 1);
 }
+
+// spec: SOCK-53
+#[test]
+fn bells_of_processes_that_have_died_are_claimed_anew() {
+    let (pair, _file) = both();
+    let all: Vec<u16> = std::iter::from_fn(|| pair[0].claim_bell()).collect();
+    let room = hidden::room().min(BELLS.into()) as u16;
+    assert_eq!(all, (0..room).collect::<Vec<_>>(), "as many as the other side has room for");
+    assert_eq!(pair[1].claim_bell(), Some(0), "that of the other side");
+
+    pair[0].give_back_bell(7);
+    assert_eq!([pair[0].claim_bell(), pair[0].claim_bell()], [Some(7), None]);
+    let mut child = std::process::Command::new("true").spawn().expect("a process");
+    for bell in [5, 9] {
+        let owner = OWNERS + Side::Maker as u64 * u64::from(BELLS) * 4 + 4 * bell;
+        // Relaxed: nobody else has the memory.
+        pair[0].shared.half_word(owner).store(child.id(), Ordering::Relaxed);
+    }
+    assert!((0..room).all(|_| pair[0].claim_bell().is_none()), "it was not waited for");
+    child.wait().expect("it ends");
+    let mut anew: Vec<u16> = (0..room).filter_map(|_| pair[0].claim_bell()).collect();
+    anew.sort_unstable();
+    assert_eq!(anew, [5, 9]);
+}
+
+#[test]
+fn a_new_owner_of_a_bell_finds_no_marks_and_is_to_be_rung() {
+    let (pair, _file) = both();
+    let (own, theirs) = (pair[0].bell(Side::Maker, 3), pair[1].bell(Side::Maker, 3));
+    own.begin(1);
+    theirs.mark(8);
+    assert!(own.is_marked() && theirs.sleep().disturb() && !theirs.sleep().disturb());
+    own.begin(2);
+    assert!(!own.is_marked() && theirs.sleep().disturb());
+    assert_eq!(theirs.edition(), 2);
+}

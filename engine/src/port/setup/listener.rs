@@ -13,7 +13,7 @@ use crate::folder::Folder;
 use crate::machine::host::network_namespace;
 use crate::sys::descriptor;
 use crate::sys::descriptor::Descriptor;
-use crate::sys::fork::Unshared;
+use crate::sys::unshared::Unshared;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, lstat, unlink};
 use rustix::io::Errno;

@@ -38,11 +38,15 @@ impl Connection {
     ) -> Result<(), Errno> {
         let before = *end;
         match end.take_back(self.taken_by_peer(shared, end)) {
-            Err(Malformed) | Ok(TakenBack::Broken) => Err(self.break_off(socket)),
+            Err(Malformed) => Err(self.break_off(socket)),
+            Ok(TakenBack::Broken) => Err(self.reset(socket)),
             Ok(TakenBack::Span(span)) => {
                 self.seat.set_outgoing(end, &before);
                 self.seat.set_owed(span);
                 self.seat.count_kernel_written(span.len);
+                if shared.pair.is_far() {
+                    shared.end_link();
+                }
                 self.pay(shared, socket)
             }
         }

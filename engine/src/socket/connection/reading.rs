@@ -26,10 +26,29 @@ impl Connection {
     #[inline]
     pub fn is_readable(&self) -> bool {
         match self.next() {
-            Ok(From::Ring(span)) => span.len > 0,
-            Ok(From::Kernel(_)) => false,
+            Ok(From::Ring(span)) => span.len > 0 || self.has_far_news(),
+            Ok(From::Kernel(_)) => self.has_far_news(),
             // The next read tells.
             Err(Malformed) => true,
+        }
+    }
+
+    /// Looks whether another host has sent bytes for the ring, which is empty, or is lost.
+    #[inline]
+    fn has_far_news(&self) -> bool {
+        match self.shared.get() {
+            Some(shared) if shared.pair.is_far() => self.look_far(shared),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn look_far(&self, shared: &Shared) -> bool {
+        shared.pair.look();
+        match self.next() {
+            Ok(From::Ring(Span { len: 0, .. })) => self.has_lost_link(shared),
+            Ok(From::Kernel(_)) => false,
+            Ok(From::Ring(_)) | Err(Malformed) => true,
         }
     }
 
@@ -46,11 +65,47 @@ impl Connection {
         self.shared().map_or(0, |shared| shared.slot.since())
     }
 
-    /// How many bytes there are to read in the ring, and whether more may be with the kernel.
+    /// How many bytes there are to read in the ring, also behind marks, and whether those with the
+    /// kernel are to be read, too. A link may have yet to tell of bytes before those.
+    // spec: SOCK-56
     pub fn unread(&self) -> (u64, bool) {
-        match self.next() {
-            Ok(From::Ring(span)) => (span.len, false),
-            _ => (0, true),
+        let is_kernel = self.is_kernel_next() || !self.is_far();
+        let Some(shared) = self.shared().filter(|_| !self.seat.has_left_reading()) else {
+            return (0, is_kernel);
+        };
+        let mut end = Incoming { taken: self.seat.taken() };
+        let written = shared.slot.written();
+        match end.way(&written) {
+            Ok(_) => (end.untaken_in_ring(&written), is_kernel),
+            Err(Malformed) => (0, is_kernel),
+        }
+    }
+
+    /// Whether the next bytes are with the kernel, as far as the writer has told.
+    pub fn is_kernel_next(&self) -> bool {
+        !matches!(self.next(), Ok(From::Ring(_)))
+    }
+
+    /// Whether a mark lies at the reader or before it: bytes behind it come another way.
+    #[inline]
+    pub fn has_mark(&self) -> bool {
+        let segment = self.seat.taken().segment;
+        self.shared().is_some_and(|shared| shared.slot.segment_written() != segment)
+    }
+
+    /// Whether there are bytes behind a mark to which the reader has come.
+    pub fn is_readable_behind_mark(&self, socket: BorrowedFd<'_>) -> bool {
+        let Some(shared) = self.shared().filter(|_| !self.seat.has_left_reading()) else {
+            return false;
+        };
+        let taken = self.seat.taken();
+        let mut end = Incoming { taken };
+        match end.way(&shared.slot.written()) {
+            Ok(From::Ring(span)) => span.len > 0,
+            Ok(From::Kernel(_)) if end.taken.segment != taken.segment => {
+                self.peek(socket).is_ok_and(|len| len > 0)
+            }
+            Ok(From::Kernel(_)) | Err(Malformed) => false,
         }
     }
 
@@ -86,18 +141,57 @@ impl Connection {
         let mut end = Incoming { taken: self.seat.taken() };
         let shared = match self.for_reading() {
             Some(shared) if !self.seat.has_left_reading() => shared,
-            _ => return self.read_kernel(&mut end, None, (into, u64::MAX), (flags, receive)),
+            _ => {
+                let (end, into) = ((&mut end, false), (into, u64::MAX));
+                return self.read_kernel(end, None, into, (flags, receive));
+            }
         };
+        let written = shared.slot.written();
+        match end.way(&written) {
+            Ok(From::Ring(span)) if span.len > 0 => {
+                self.tell_segment(shared, &end);
+                Ok(self.read_ring((held, shared), (end, &written), span, into, flags))
+            }
+            _ => self.read_elsewhere((held, shared), (end, socket), (into, flags), receive),
+        }
+    }
+
+    /// As [`Self::read_with`], where the ring had nothing at the first look.
+    #[inline(never)]
+    fn read_elsewhere(
+        &self,
+        (held, shared): (Held<'_>, &Shared),
+        (mut end, socket): (Incoming, BorrowedFd<'_>),
+        (into, flags): (&mut [IoSliceMut<'_>], RecvFlags),
+        receive: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
         let mut ended: Option<Result<usize, Errno>> = None;
+        let mut receive = Some(receive);
         loop {
+            // Before the words: of all that a link tells, its end is the last.
+            let is_behind = self.is_behind_kernel(shared);
             let written = shared.slot.written();
             let way = end.way(&written);
             self.tell_segment(shared, &end);
             match way {
                 Err(Malformed) => return Err(self.break_off(socket)),
                 Ok(From::Kernel(most)) => {
+                    let Some(receive) = receive.take() else {
+                        return ended.unwrap_or(Err(Errno::AGAIN));
+                    };
+                    if let Some(Err(errno)) = ended {
+                        self.keep_error(errno);
+                    }
+                    let is_asked = into.iter().any(|piece| !piece.is_empty());
                     let how = (flags, receive);
-                    return self.read_kernel(&mut end, Some(shared), (into, most), how);
+                    let got =
+                        self.read_kernel((&mut end, is_behind), Some(shared), (into, most), how);
+                    // The peer may have begun a ring, and ended, since the look at its words.
+                    let has_mark = shared.slot.segment_written() != end.taken.segment;
+                    if !(is_asked && has_mark && is_end(got)) {
+                        return got;
+                    }
+                    ended = Some(got);
                 }
                 Ok(From::Ring(span)) if span.len > 0 => {
                     if let Some(Err(errno)) = ended {
@@ -107,8 +201,10 @@ impl Connection {
                     return Ok(self.read_ring((held, shared), end, span, into, flags));
                 }
                 Ok(From::Ring(_)) => match ended {
+                    Some(Ok(_)) if is_behind => return Err(Errno::AGAIN),
                     Some(Ok(1..)) => return Err(self.break_off(socket)),
                     Some(ended) => return self.on_end(ended),
+                    None if self.has_lost_link(shared) => return Err(self.break_off(socket)),
                     // The ring may have got bytes, or the segment its end, before the kernel's.
                     None => ended = self.look_behind(socket),
                 },
@@ -127,9 +223,24 @@ impl Connection {
         }
     }
 
+    /// Whether the kernel has bytes, without taking one. An error is kept for the program.
+    fn peek(&self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+        let found = peek(socket);
+        if let Err(errno) = found
+            && errno != Errno::AGAIN
+        {
+            self.keep_error(errno);
+        }
+        found
+    }
+
     /// Keeps an error of the kernel's that the program has not seen: the kernel tells it once.
     pub(super) fn keep_error(&self, errno: Errno) {
         self.late_error.store(errno.raw_os_error() as u32, Ordering::Relaxed);
+    }
+
+    fn has_late_error(&self) -> bool {
+        self.late_error.load(Ordering::Relaxed) != 0
     }
 
     fn take_late_error(&self) -> Option<Errno> {
@@ -137,6 +248,53 @@ impl Connection {
             0 => None,
             errno => Some(Errno::from_raw_os_error(errno as i32)),
         }
+    }
+
+    /// Whether the kernel's news may be ahead of those of the ring: the link has yet to bring the
+    /// mark before the kernel's bytes, or the end.
+    // spec: SOCK-67
+    fn is_behind_kernel(&self, shared: &Shared) -> bool {
+        let may_be = shared.pair.is_far() && shared.slot.is_linked();
+        may_be && !shared.slot.is_ended() && !self.seat.has_shut_reading()
+    }
+
+    /// Whether the kernel has told of an end before the link has.
+    // spec: SOCK-67
+    pub fn is_end_early(&self, socket: BorrowedFd<'_>) -> bool {
+        let is_behind = |shared: &Shared| self.is_behind_kernel(shared) && !shared.pair.is_over();
+        self.shared().is_some_and(is_behind) && self.peek(socket) == Ok(0)
+    }
+
+    /// Whether a link tells what comes next. The kernel may have bytes behind that, or the end.
+    // spec: SOCK-67
+    #[inline]
+    pub fn is_told_by_link(&self) -> bool {
+        match self.shared.get() {
+            Some(shared) if shared.pair.is_far() => self.awaits_link(),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn awaits_link(&self) -> bool {
+        let is_in_ring = matches!(self.next(), Ok(From::Ring(_)));
+        let is_behind = |shared: &Shared| self.is_behind_kernel(shared) && !shared.pair.is_over();
+        is_in_ring && self.shared().is_some_and(is_behind)
+    }
+
+    /// Whether the kernel has bytes, or an end, behind what a link has yet to tell.
+    // spec: SOCK-67
+    pub fn is_kernel_ahead(&self, socket: BorrowedFd<'_>) -> bool {
+        let has_more = || self.peek(socket).is_ok();
+        self.is_end_early(socket) || (self.is_told_by_link() && has_more())
+    }
+
+    /// Whether the link has died before it has told what comes next. All that it has brought was
+    /// read.
+    // spec: SOCK-70
+    fn has_lost_link(&self, shared: &Shared) -> bool {
+        // The link's last words precede its end.
+        shared.pair.is_over() && self.is_behind_kernel(shared)
     }
 
     /// Tells the writer that the reader has come to another segment.
@@ -150,20 +308,24 @@ impl Connection {
     }
 
     /// The kernel says that no bytes follow: in order, or as the peer has died.
-    fn on_end(&self, result: Result<usize, Errno>) -> Result<usize, Errno> {
+    fn on_end(&self, told: Result<usize, Errno>) -> Result<usize, Errno> {
+        let result = match (told, self.take_late_error()) {
+            (Ok(0), Some(late)) => Err(late),
+            (told, _) => told,
+        };
         let is_own = self.seat.has_shut_reading();
-        if !is_own && self.shared().is_some_and(|shared| !shared.slot.is_ended()) {
+        // TCP may tell an end in order before a link does.
+        let may_be_early = |shared: &Shared| shared.pair.is_far() && result.is_ok();
+        let is_death = |shared: &Shared| !shared.slot.is_ended() && !may_be_early(shared);
+        if !is_own && self.shared().is_some_and(is_death) {
             self.seat.end();
         }
-        match (result, self.take_late_error()) {
-            (Ok(0), Some(late)) => Err(late),
-            (result, _) => result,
-        }
+        result
     }
 
     fn read_kernel(
         &self,
-        end: &mut Incoming,
+        (end, is_behind): (&mut Incoming, bool),
         shared: Option<&Shared>,
         (into, most): (&mut [IoSliceMut<'_>], u64),
         (flags, receive): (RecvFlags, impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Errno>),
@@ -171,7 +333,15 @@ impl Connection {
         let asked: usize = into.iter().map(|piece| piece.len()).sum();
         let result = with_limit(into, most, receive);
         match result {
-            Ok(0) if asked > 0 => return self.on_end(Ok(0)),
+            Ok(0) if asked > 0 => match shared {
+                Some(shared) if is_behind && !self.has_late_error() => {
+                    return Err(match self.has_lost_link(shared) {
+                        true => Errno::CONNRESET,
+                        false => Errno::AGAIN,
+                    });
+                }
+                _ => return self.on_end(Ok(0)),
+            },
             Ok(len) if !flags.contains(RecvFlags::PEEK) => {
                 end.took(len as u64);
                 self.seat.set_taken(end.taken);
@@ -252,6 +422,11 @@ impl Connection {
         }
         copied
     }
+}
+
+/// Whether the kernel has told that no bytes follow.
+const fn is_end(got: Result<usize, Errno>) -> bool {
+    !matches!(got, Ok(1..) | Err(Errno::AGAIN | Errno::INTR | Errno::FAULT))
 }
 
 /// Whether the kernel has bytes, without taking one.

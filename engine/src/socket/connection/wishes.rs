@@ -1,9 +1,10 @@
 //! Each end's wishes: by which way bytes come, and by which bell it is woken.
-use super::{Connection, READING};
+use super::{Connection, READING, Shared, is_hung_up};
 use crate::mem::family;
 use crate::socket::pair::Bell;
 use crate::sync::Ordering;
 use ayre_proto::socket::{Incoming, Wants};
+use rustix::fd::BorrowedFd;
 
 impl Connection {
     /// Has the peer look for this side's reader at the ring, and ring this bell when something
@@ -19,13 +20,21 @@ impl Connection {
             self.for_reading();
         }
         if !self.seat.has_left_reading() {
+            let last = shared.slot.own_wants().get();
             shared.slot.own_wants().set(bell.map_or(Wants::Looking, Bell::wants));
+            if !last.is_ring() {
+                shared.pair.ring_far(shared.number);
+            }
+        }
+        if bell.is_none() {
+            shared.pair.begin_looks();
         }
     }
 
     /// Has the peer ring this bell when the ring has room; no bell: nobody waits for it.
     pub fn want_room(&self, bell: Option<&Bell>) {
-        if let Some(shared) = self.shared().filter(|_| !self.seat.is_ended()) {
+        let has_ended = self.seat.is_ended() || (self.is_far() && self.seat.refuses());
+        if let Some(shared) = self.shared().filter(|_| !has_ended) {
             shared.slot.own_room_wants().set(bell.map_or(Wants::Looking, Bell::wants));
         }
     }
@@ -58,7 +67,9 @@ impl Connection {
         };
         let written = shared.slot.written();
         let mut end = Incoming { taken: self.seat.taken() };
-        end.way(&written).is_ok() && end.is_settled(&written)
+        let is_settled = end.way(&written).is_ok() && end.is_settled(&written);
+        let far = shared.pair.far();
+        is_settled && far.is_none_or(|far| far.is_settled(&shared.pair, shared.number))
     }
 
     /// This side reads by the kernel only, whatever the ring still has: the peer passes that on.
@@ -77,6 +88,79 @@ impl Connection {
         // Bytes that come at this moment are the writer's matter: it looks at the word again.
         if has_bytes && let Wants::Bell(bell) = shared.slot.wants().look() {
             shared.pair.ring(bell, shared.number);
+        }
+    }
+
+    /// Behind [`Self::leave_reading`]: whether the writer will pass on what the ring has before it
+    /// writes anything else. One of another host has to tell that, unless nothing is there and
+    /// nothing can come.
+    // spec: SOCK-69
+    pub fn is_followed(&self) -> bool {
+        let Some(shared) = self.shared().filter(|shared| shared.pair.is_far()) else {
+            return true;
+        };
+        let end = Incoming { taken: self.seat.taken() };
+        let is_empty = end.untaken_in_ring(&shared.slot.written()) == 0;
+        let is_quiet = !shared.slot.is_linked() && is_empty;
+        self.follow_link(shared) && (is_quiet || shared.slot.is_ended())
+    }
+
+    /// Whether the ring has bytes that the writer could not pass on: it has ended, or the kernel
+    /// has later ones. Of those, a writer of another host does not tell.
+    // spec: SOCK-21
+    pub fn is_only_in_ring(&self) -> bool {
+        let Some(shared) = self.shared() else { return false };
+        let (end, written) = (Incoming { taken: self.seat.taken() }, shared.slot.written());
+        let is_ended = shared.slot.is_ended() && end.untaken_in_ring(&written) > 0;
+        is_ended || (!shared.pair.is_far() && end.has_gap(&written))
+    }
+
+    /// Behind [`Self::leave_reading`]: whether such bytes are lost, if the writer had ended before
+    /// that or had not. One of another host resets the connection where it cannot pass them on.
+    // spec: SOCK-21
+    pub fn has_lost_bytes(&self, socket: BorrowedFd<'_>, had_ended: bool) -> bool {
+        self.is_only_in_ring() && (!self.is_far() || had_ended || is_hung_up(socket))
+    }
+
+    /// Whether a link has brought all that it ever will, where both directions are to go by the
+    /// kernel. From then on the kernel's word of an end holds.
+    // spec: SOCK-69
+    pub fn has_left_link(&self) -> bool {
+        let Some(shared) = self.shared().filter(|shared| shared.pair.is_far()) else {
+            return true;
+        };
+        let far = shared.pair.far();
+        let is_settled = || far.is_none_or(|far| far.is_settled(&shared.pair, shared.number));
+        let has_come = shared.slot.is_ended() || is_settled();
+        if has_come {
+            shared.slot.forget_link();
+        }
+        self.follow_link(shared) && has_come
+    }
+
+    /// Looks at what a link brings, and writes by the kernel as soon as it may. Whether it does.
+    fn follow_link(&self, shared: &Shared) -> bool {
+        shared.pair.look();
+        if self.is_leaving_link() {
+            self.leave_writing();
+        }
+        !self.is_leaving_link()
+    }
+
+    /// Does as the far reader wants, which has gone or wants bytes by the kernel. The program may
+    /// make no call that would do that.
+    // spec: SOCK-65, SOCK-73
+    pub fn follow_reader(&self, socket: BorrowedFd<'_>) {
+        let Some(shared) = self.shared() else { return };
+        match shared.slot.wants().get() {
+            Wants::Gone => drop(self.settle(socket)),
+            wants if wants.is_ring() => {}
+            _ => {
+                let held = family::lock(self.seat.write_lock());
+                if held.is_some() && !self.seat.is_ended() {
+                    let _ = self.begin(shared, &mut self.seat.outgoing(), false);
+                }
+            }
         }
     }
 

@@ -1,15 +1,19 @@
 //! Writing: by the way that the reader wants, from memory or from a file.
-use super::{Connection, Ready, Shared, advanced, large};
+use super::{Connection, Ready, Shared, advanced, is_hung_up, large, told};
 use crate::mem::family::{self, Held};
 use ayre_proto::lane::Malformed;
+use ayre_proto::socket::far::{Progress, way_out};
 use ayre_proto::socket::{MARKS, Outgoing, RING, SMALL, Span, Taken, To, Wants};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, IoSlice, pread};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 /// A ring is writable while at least this much of it is free.
 const WRITABLE: u64 = RING / 4;
+
+/// Bytes that are written at a time by the kernel rather than by a plain link.
+const BULK: usize = RING as usize / 4;
 
 /// Bytes of a file that are written at a time, so that the reader begins early.
 const OF_FILE: usize = 1 << 16;
@@ -41,7 +45,8 @@ impl Connection {
         from: &[IoSlice<'_>],
         send: impl FnOnce() -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
-        self.write_by(socket, |shared, span| self.put(shared, span, from), send)
+        let len = || from.iter().map(|piece| piece.len()).sum();
+        self.write_by((socket, len), |shared, span| self.put(shared, span, from), send)
     }
 
     /// Writes bytes of a file, from this position on, as [`Self::write`]: at most this number, and
@@ -62,19 +67,19 @@ impl Connection {
                 shared.slot.read_in(Span { place, len: len.min(most as u64) }, (file, at))
             }
         };
-        self.write_by(socket, put, || {
+        self.write_by((socket, || most), put, || {
             let mut buffer = Box::new_uninit_slice(most);
             let (piece, _) = pread(file, &mut buffer[..], at)?;
             if piece.is_empty() { Ok(0) } else { send(socket, piece, SendFlags::DONTWAIT) }
         })
     }
 
-    /// Writes by `put` to the free part of the ring, or by `send` to the kernel. `put` returns
-    /// `EAGAIN` where it finds no room.
+    /// Writes by `put` to the free part of the ring, or by `send` to the kernel, of `len` bytes.
+    /// `put` returns `EAGAIN` where it finds no room.
     #[inline]
     fn write_by(
         &self,
-        socket: BorrowedFd<'_>,
+        (socket, len): (BorrowedFd<'_>, impl FnOnce() -> usize),
         put: impl FnOnce(&Shared, Span) -> Result<usize, Errno>,
         send: impl FnOnce() -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
@@ -91,7 +96,10 @@ impl Connection {
         }
         let is_ended = self.seat.is_ended();
         let by_ring = wants.is_ring() && !self.seat.refuses() && !is_ended;
-        let way = self.begin(shared, &mut end, by_ring);
+        let way = match by_ring && shared.pair.has_plain_link() {
+            true => self.begin_plain(shared, &mut end, len()),
+            false => self.begin(shared, &mut end, by_ring),
+        };
         match way {
             Err(Malformed) => Err(self.break_off(socket)),
             Ok(To::Wait) if !is_ended => Err(Errno::AGAIN),
@@ -105,6 +113,38 @@ impl Connection {
         }
     }
 
+    /// As [`Self::begin`] for the ring of a plain link. Bulk goes to the kernel, unless its mark
+    /// has to wait.
+    // spec: SOCK-72
+    #[cold]
+    fn begin_plain(
+        &self,
+        shared: &Shared,
+        end: &mut Outgoing,
+        len: usize,
+    ) -> Result<To, Malformed> {
+        let is_bulk = self.is_bulk(shared, end);
+        if len < BULK && !is_bulk {
+            let way = self.begin_far(shared, end, true)?;
+            if !matches!(way, To::Ring(Span { len: 0, .. })) {
+                return Ok(way);
+            }
+        }
+        match self.begin_far(shared, end, false)? {
+            To::Wait if !is_bulk => self.begin_far(shared, end, true),
+            way => Ok(way),
+        }
+    }
+
+    /// Whether a writer that has filled its ring goes on by the kernel: until it is told that all
+    /// was taken. The first ring is begun as soon as there is room for half of it.
+    // spec: SOCK-72
+    fn is_bulk(&self, shared: &Shared, end: &Outgoing) -> bool {
+        let untaken = end.written.tail.saturating_sub(shared.slot.taken().head);
+        let most = if end.written.segment == 0 { RING / 2 } else { 0 };
+        !end.is_in_ring() && untaken > most
+    }
+
     /// The way of the next bytes; tells the reader where it changes. A ring is begun only if the
     /// reader, which sees that, has not gone back to the kernel at the same moment.
     #[inline]
@@ -114,15 +154,61 @@ impl Connection {
         end: &mut Outgoing,
         by_ring: bool,
     ) -> Result<To, Malformed> {
+        if shared.pair.is_far() {
+            return self.begin_far(shared, end, by_ring);
+        }
         let before = *end;
         let way = end.way(self.taken_by_peer(shared, end), by_ring);
-        self.seat.set_outgoing(end, &before);
-        shared.slot.tell(&end.written, &before.written);
+        self.tell_way(shared, end, &before);
         let begins_ring = by_ring && end.written.segment != before.written.segment;
         if begins_ring && !shared.slot.wants().look().is_ring() {
             return self.begin(shared, end, false);
         }
         way
+    }
+
+    #[inline]
+    fn tell_way(&self, shared: &Shared, end: &Outgoing, before: &Outgoing) {
+        self.seat.set_outgoing(end, before);
+        shared.slot.tell(&end.written, &before.written);
+    }
+
+    /// As [`Self::begin`], where the reader is on another host. Its proxy takes in no wish while a
+    /// ring is begun.
+    // spec: SOCK-63, SOCK-65
+    #[inline(never)]
+    fn begin_far(
+        &self,
+        shared: &Shared,
+        end: &mut Outgoing,
+        by_ring: bool,
+    ) -> Result<To, Malformed> {
+        let before = *end;
+        let mut way = Ok(To::Wait);
+        let mut begin = || {
+            let by_ring = by_ring && shared.slot.wants().get().is_ring();
+            let taken = self.taken_by_peer(shared, end);
+            way = way_out(end, &Progress { taken, known: shared.slot.known() }, by_ring);
+            self.tell_way(shared, end, &before);
+        };
+        match shared.pair.far() {
+            Some(far) if by_ring && !before.is_in_ring() => far.hold(&mut begin),
+            _ => begin(),
+        }
+        let leaves = self.seat.refuses() && !end.is_in_ring();
+        if leaves {
+            shared.end_link();
+        } else if end.written.segment != before.written.segment {
+            shared.pair.ring_far(shared.number);
+        }
+        way
+    }
+
+    /// Whether the reader on another host may still expect bytes by the ring, though this side
+    /// writes to the kernel from now on.
+    pub(super) fn is_leaving_link(&self) -> bool {
+        let end = self.seat.outgoing();
+        self.is_far() && self.seat.refuses() && end.is_in_ring() && !end.is_left
     }
 
     fn write_kernel(
@@ -200,12 +286,12 @@ impl Connection {
     /// The ring is full. Whether its reader has died, only the kernel knows.
     #[cold]
     fn look_for_death(&self, shared: &Shared, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
-        let _ = poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        let found = looked[0].revents();
+        let found = told(socket, PollFlags::RDHUP);
         let has_ended = found.contains(PollFlags::RDHUP) && !self.seat.has_shut_reading();
         let is_dead = found.intersects(PollFlags::ERR | PollFlags::HUP);
-        if is_dead || (has_ended && !shared.slot.is_ended()) {
+        // TCP may tell an end in order before a link does.
+        let is_told = shared.slot.is_ended() || shared.pair.is_far();
+        if is_dead || (has_ended && !is_told) {
             // The next write is the kernel's, which knows the error.
             self.seat.end();
         }
@@ -216,11 +302,9 @@ impl Connection {
     pub fn unread_by_peer(&self) -> u64 {
         let Some(shared) = self.shared() else { return 0 };
         let end = self.seat.outgoing();
-        match end.written.segment % 2 {
-            1 if !end.is_left => {
-                end.written.tail.saturating_sub(self.taken_by_peer(shared, &end).head)
-            }
-            _ => self.seat.owed().len,
+        match end.is_left {
+            false => end.untaken_in_ring(self.taken_by_peer(shared, &end)).unwrap_or(0),
+            true => self.seat.owed().len,
         }
     }
 
@@ -228,34 +312,37 @@ impl Connection {
     pub fn is_reset_by_peer(&self, socket: BorrowedFd<'_>) -> bool {
         let Some(shared) = self.shared() else { return false };
         let is_left = shared.slot.wants().get() == Wants::Gone || !shared.slot.is_ended();
-        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
-        is_left
-            && !self.seat.has_shut_reading()
-            && self.unread_by_peer() > 0
-            && poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-            && looked[0].revents().contains(PollFlags::HUP)
+        is_left && !self.seat.has_shut_reading() && self.unread_by_peer() > 0 && is_hung_up(socket)
     }
 
     /// Whether the way of the next bytes has room for more than a few.
     #[inline]
     pub fn writable(&self) -> Ready {
         let Some(shared) = self.shared() else { return Ready::AskKernel };
+        let end = self.seat.outgoing();
+        let written = end.written;
+        let is_wanted = shared.slot.wants().get().is_ring() && !self.seat.refuses();
+        let is_plain = shared.pair.has_plain_link();
         let by_ring =
-            shared.slot.wants().get().is_ring() && !self.seat.is_ended() && !self.seat.refuses();
-        let written = self.seat.outgoing().written;
+            is_wanted && !self.seat.is_ended() && !(is_plain && self.is_bulk(shared, &end));
         let Taken { head, segment } = shared.slot.taken();
         let is_full = written.segment.wrapping_sub(segment) as usize + 1 >= MARKS;
-        let is_in_ring = written.segment % 2 == 1;
+        let is_in_ring = end.is_in_ring() && !end.is_left;
+        let is_unknown = shared.pair.is_far() && shared.slot.known() != written.segment;
+        let goes_on = is_plain && !is_full && !is_unknown;
         match by_ring {
             true if is_full && !is_in_ring => Ready::AskKernel,
             true => {
                 let used = written.tail.saturating_sub(head);
                 let place = written.tail.wrapping_sub(written.origin) % RING;
                 let is_small = is_in_ring && place >= SMALL && !self.seat.is_large();
-                let has_room = RING.saturating_sub(used) >= WRITABLE;
-                if has_room && (used == 0 || !is_small) { Ready::Yes } else { Ready::No }
+                match RING.saturating_sub(used) {
+                    WRITABLE.. if used == 0 || !is_small => Ready::Yes,
+                    0 if goes_on => Ready::AskKernel,
+                    _ => Ready::No,
+                }
             }
-            false if is_full && is_in_ring && !self.seat.is_ended() => Ready::No,
+            false if (is_full || is_unknown) && is_in_ring && !self.seat.is_ended() => Ready::No,
             false => Ready::AskKernel,
         }
     }

@@ -2,18 +2,17 @@
 //! loads and offers to its programs under the name `ayre`.
 //!
 //! A skin without protocol. The engine moves the data; here are the objects and calls of libfabric
-//! around it. Its folders are its layers, from the bottom to the top; each imports only from those
-//! before it:
+//! around it. The crate `ayre-guest` has what other skins need as well. The folders here are
+//! layers, from the bottom to the top; each imports only from those before it:
 //!
 //! | folder | what is in it |
 //! |---|---|
 //! | [`abi`] | the binary interface of libfabric, declared |
-//! | `sys/` | what takes unsafe code below the calls: objects that C points to, cells, the log |
+//! | `sys/` | what takes unsafe code below the calls: objects that C points to, the log |
 //! | `error/` | what has gone wrong, as a number and in words |
 //! | `info/` | what there is and what is wanted of it: the offer, hints, addresses, parameters |
 //! | `object/` | what all objects have in common: the registry of open ones, and waiting |
 //! | `record.rs` | a recording of what a program posts, for the simulator |
-//! | `progress/` | what moves data when it is given time, and the domain's own thread |
 //! | `queue/` | where programs hear of what has happened: queues, counters, sets of them |
 //! | `domain/` | fabrics and domains; address vectors and registered memory |
 //! | `ep/` | endpoints, and aliases of them |
@@ -28,7 +27,6 @@ mod ep;
 mod error;
 mod info;
 mod object;
-mod progress;
 mod queue;
 mod record;
 mod sys;

@@ -2,8 +2,8 @@
 
 mod common;
 
-use ayre_fi::abi::layout::version;
 use ayre_fi::abi::*;
+use ayre_guest::layout::version;
 use common::{API, Folder, Infos, Opened, blank, call, close, core};
 use std::ffi::CStr;
 use std::process::Command;

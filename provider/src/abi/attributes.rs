@@ -1,6 +1,6 @@
 //! The attributes of an endpoint and of each of its directions.
 
-use super::layout::c_structs;
+use ayre_guest::c_structs;
 
 c_structs! {
     ATTRIBUTES:

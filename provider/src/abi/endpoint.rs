@@ -10,7 +10,7 @@ pub use tables::*;
 
 mod objects {
     use super::*;
-    use crate::abi::layout::c_structs;
+    use ayre_guest::c_structs;
 
     c_structs! {
         ENDPOINTS:
@@ -50,7 +50,7 @@ mod objects {
 
 mod tables {
     use super::*;
-    use crate::abi::layout::ops_tables;
+    use crate::abi::tables::ops_tables;
 
     type Void = *mut c_void;
     type Bytes = *const c_void;

@@ -8,7 +8,7 @@ pub use tables::*;
 
 mod structs {
     use super::*;
-    use crate::abi::layout::c_structs;
+    use ayre_guest::c_structs;
 
     c_structs! {
         EVENTS:
@@ -139,7 +139,7 @@ mod structs {
 
 mod tables {
     use super::*;
-    use crate::abi::layout::ops_tables;
+    use crate::abi::tables::ops_tables;
 
     ops_tables! {
         EVENT_TABLES:

@@ -1,6 +1,7 @@
 //! The beginning of every object.
 
-use super::layout::{c_structs, ops_tables};
+use super::tables::ops_tables;
+use ayre_guest::c_structs;
 use std::ffi::{c_char, c_int, c_void};
 
 c_structs! {

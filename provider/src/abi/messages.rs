@@ -1,6 +1,6 @@
 //! Operations that are described in memory: messages, remote memory, atomics, collectives.
 
-use super::layout::c_structs;
+use ayre_guest::c_structs;
 use std::ffi::c_void;
 
 /// A piece of memory, as the system declares it.

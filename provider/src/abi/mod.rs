@@ -9,7 +9,7 @@
 //!
 //! | file | subject, from the bottom to the top |
 //! |---|---|
-//! | `errno.rs`, `flags.rs`, `layout.rs` | numbers, and how structures are declared |
+//! | `errno.rs`, `flags.rs`, `tables.rs` | numbers, and how tables are declared |
 //! | `fid.rs`, `messages.rs`, `attributes.rs` | what objects begin with, operations, endpoints |
 //! | `events.rs`, `endpoint.rs` | what tells of ends, what moves data: objects and their tables |
 //! | `objects.rs` | what these are opened on, and by |
@@ -23,10 +23,10 @@ pub mod errno;
 pub mod events;
 pub mod fid;
 pub mod flags;
-pub mod layout;
 pub mod messages;
 pub mod objects;
 pub mod provider;
+mod tables;
 
 pub use attributes::*;
 pub use endpoint::*;
@@ -37,7 +37,7 @@ pub use messages::*;
 pub use objects::*;
 pub use provider::*;
 
-use layout::Layout;
+use ayre_guest::layout::Layout;
 
 /// Everything that is declared, for the tests that compare it with a C compiler's view.
 pub fn layouts() -> impl Iterator<Item = &'static Layout> {

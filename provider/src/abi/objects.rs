@@ -14,7 +14,7 @@ pub use tables::*;
 
 mod structs {
     use super::*;
-    use crate::abi::layout::c_structs;
+    use ayre_guest::c_structs;
 
     c_structs! {
         OBJECTS:
@@ -180,7 +180,7 @@ mod structs {
 
 mod tables {
     use super::*;
-    use crate::abi::layout::ops_tables;
+    use crate::abi::tables::ops_tables;
 
     ops_tables! {
         OBJECT_TABLES:

@@ -1,7 +1,7 @@
 //! Structures between a provider and the library's core.
 
-use super::layout::c_structs;
 use super::objects::{FabricAttr, FidFabric, Info};
+use ayre_guest::c_structs;
 use std::ffi::{c_char, c_int, c_void};
 
 /// Asks a provider what it has.

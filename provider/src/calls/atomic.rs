@@ -7,8 +7,8 @@ use crate::abi::*;
 use crate::ep::{Change, Handle, Note, Reported, Target};
 use crate::error::{Code, Outcome, status};
 use crate::info::atomic::Family;
-use crate::sys::copy;
 use ayre::endpoint::raw::Spans;
+use ayre_guest::copy;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 

@@ -6,9 +6,9 @@ use crate::domain::av::{Av, Inserted};
 use crate::error::{Code, Outcome, status};
 use crate::info::address::Address;
 use crate::queue::eq::{Event, EventFailure};
-use crate::sys::cell::Policy;
-use crate::sys::copy;
 use crate::sys::object::Object;
+use ayre_guest::cell::Policy;
+use ayre_guest::copy;
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 

@@ -3,8 +3,8 @@
 use crate::abi::{FidCntr, OpsCntr};
 use crate::error::status;
 use crate::queue::cntr::Cntr;
-use crate::sys::cell::Policy;
 use crate::sys::object::Object;
+use ayre_guest::cell::Policy;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 

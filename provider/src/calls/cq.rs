@@ -4,9 +4,10 @@ use crate::abi::*;
 use crate::error::trouble;
 use crate::error::{Code, Outcome, counted, status};
 use crate::queue::cq::{Cq, Failure, QueuedCompletion};
-use crate::sys::cell::Policy;
-use crate::sys::copy;
 use crate::sys::object::Object;
+use ayre_guest::cell::Policy;
+use ayre_guest::copy;
+use ayre_guest::layout::version;
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 
@@ -191,7 +192,7 @@ unsafe fn put_failure(place: *mut CqErrEntry, failure: &Failure, api: u32) {
     let Failure { completion, olen, err, prov_errno, data } = failure;
     // SAFETY: the caller's promise; both members are in every version's entry.
     let (room_at, room) = unsafe { ((*place).err_data, (*place).err_data_size) };
-    let has_room = api >= layout::version(1, 5) && room > 0 && !room_at.is_null();
+    let has_room = api >= version(1, 5) && room > 0 && !room_at.is_null();
     let (err_data, err_data_size) = if has_room {
         // SAFETY: the caller's promise.
         (room_at, unsafe { copy::fill(room_at, room, data) })

@@ -11,9 +11,10 @@ use crate::queue::cntr::Cntr;
 use crate::queue::cq::{Cq, Terms};
 use crate::queue::poll::PollSet;
 use crate::queue::wait_set::Attachment;
-use crate::sys::cell::Policy;
-use crate::sys::copy;
 use crate::sys::object::Object;
+use crate::sys::structure::head_of;
+use ayre_guest::cell::Policy;
+use ayre_guest::copy;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 
@@ -50,8 +51,7 @@ unsafe extern "C" fn open_cq<L: Policy>(
     let open = || -> Outcome {
         let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
-        let mut wanted =
-            unsafe { copy::head_of(attr, size_of::<CqAttr>()) }.ok_or(Code::INVALID)?;
+        let mut wanted = unsafe { head_of(attr, size_of::<CqAttr>()) }.ok_or(Code::INVALID)?;
         if wanted.flags & !AFFINITY != 0 {
             return Err(Code::BAD_FLAGS);
         }
@@ -96,7 +96,7 @@ unsafe extern "C" fn open_cntr<L: Policy>(
     let open = || -> Outcome {
         let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
-        let attr = unsafe { copy::head_of(attr, size_of::<CntrAttr>()) }.ok_or(Code::INVALID)?;
+        let attr = unsafe { head_of(attr, size_of::<CntrAttr>()) }.ok_or(Code::INVALID)?;
         if attr.flags != 0 {
             return Err(Code::BAD_FLAGS);
         }
@@ -126,8 +126,7 @@ unsafe extern "C" fn open_av<L: Policy>(
     let open = || -> Outcome {
         let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
-        let mut wanted =
-            unsafe { copy::head_of(attr, size_of::<AvAttr>()) }.ok_or(Code::INVALID)?;
+        let mut wanted = unsafe { head_of(attr, size_of::<AvAttr>()) }.ok_or(Code::INVALID)?;
         if wanted.r#type == AV_UNSPEC {
             wanted.r#type = domain.choices.av_type;
         }
@@ -166,7 +165,7 @@ unsafe extern "C" fn open_poll<L: Policy>(
     let open = || -> Outcome {
         let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
-        let attr = unsafe { copy::head_of(attr, size_of::<PollAttr>()) }.ok_or(Code::INVALID)?;
+        let attr = unsafe { head_of(attr, size_of::<PollAttr>()) }.ok_or(Code::INVALID)?;
         if attr.flags != 0 {
             return Err(Code::BAD_FLAGS);
         }

@@ -4,8 +4,8 @@ use crate::abi::*;
 use crate::calls::cq::describe;
 use crate::error::{Code, Outcome, counted};
 use crate::queue::eq::{Eq, Event};
-use crate::sys::copy;
 use crate::sys::object::Object;
+use ayre_guest::copy;
 use std::ffi::{c_char, c_int, c_void};
 
 /// The table of event queues.

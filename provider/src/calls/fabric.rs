@@ -12,9 +12,12 @@ use crate::object::wait::try_wait;
 use crate::queue::eq::Eq;
 use crate::queue::wait_set::{Attachment, WaitSet};
 use crate::record::Recorder;
-use crate::sys::cell::{Policy, Recorded, Serial, Shared};
+use crate::sys::core;
 use crate::sys::object::Object;
-use crate::sys::{copy, core};
+use crate::sys::structure::head_of;
+use crate::sys::threads::Serial;
+use ayre_guest::cell::{Policy, Recorded, Shared};
+use ayre_guest::copy;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -96,7 +99,7 @@ unsafe extern "C" fn open_eq(
     let open = || -> Outcome {
         let fabric = find(fabric)?;
         // SAFETY: the caller's promise.
-        let attr = unsafe { copy::head_of(attr, size_of::<EqAttr>()) }.ok_or(Code::INVALID)?;
+        let attr = unsafe { head_of(attr, size_of::<EqAttr>()) }.ok_or(Code::INVALID)?;
         if attr.flags & !(WRITE | AFFINITY) != 0 {
             return Err(Code::BAD_FLAGS);
         }
@@ -127,7 +130,7 @@ unsafe extern "C" fn open_wait(
     let open = || -> Outcome {
         let fabric = find(fabric)?;
         // SAFETY: the caller's promise.
-        let attr = unsafe { copy::head_of(attr, size_of::<WaitAttr>()) }.ok_or(Code::INVALID)?;
+        let attr = unsafe { head_of(attr, size_of::<WaitAttr>()) }.ok_or(Code::INVALID)?;
         if attr.flags != 0 {
             return Err(Code::BAD_FLAGS);
         }

@@ -4,7 +4,7 @@ use crate::abi::*;
 use crate::error::{Code, Outcome, status};
 use crate::object::registry::{self, Body};
 use crate::object::wait::Wait;
-use crate::sys::copy;
+use ayre_guest::copy;
 use std::ffi::{c_int, c_void};
 
 /// One table for objects of all kinds: what differs is found with the object. Endpoints know a

@@ -3,8 +3,8 @@
 use crate::abi::{Ioc, Iovec};
 use crate::error::{Code, Outcome};
 use crate::info::offer::{INJECT_MAX, MESSAGE_MAX};
-use crate::sys::copy;
 use ayre::endpoint::raw::{SPANS_MAX, Span, Spans};
+use ayre_guest::copy;
 use std::ffi::c_void;
 
 /// Memory to be sent.

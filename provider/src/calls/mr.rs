@@ -9,10 +9,12 @@ use crate::error::{Code, Outcome, status};
 use crate::info::offer::MR_IOV_MAX;
 use crate::object::registry;
 use crate::queue::eq::Event;
-use crate::sys::cell::Policy;
-use crate::sys::copy;
 use crate::sys::object::Object;
+use crate::sys::structure::head_of;
 use ayre::endpoint::raw::Span;
+use ayre_guest::cell::Policy;
+use ayre_guest::copy;
+use ayre_guest::layout::version;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -72,10 +74,10 @@ pub(crate) unsafe extern "C" fn regattr<L: Policy>(
 ) -> c_int {
     let register = || -> Outcome {
         let domain = Domain::<L>::find(fid.cast())?;
-        let size = MrAttr::LAYOUT.size_at(domain.choices.api.max(layout::version(1, 17)));
+        let size = MrAttr::LAYOUT.size_at(domain.choices.api.max(version(1, 17)));
         drop(domain);
         // SAFETY: the caller's promise.
-        let attr = unsafe { copy::head_of(attr, size) }.ok_or(Code::INVALID)?;
+        let attr = unsafe { head_of(attr, size) }.ok_or(Code::INVALID)?;
         // Memory of devices, and keys of authorisation.
         if attr.iface != 0 || attr.auth_key_size != 0 {
             return Err(Code::NOT_SUPPORTED);

@@ -1,6 +1,5 @@
 //! How libfabric finds us, what it asks, and how it opens a fabric.
 
-use crate::abi::layout::version;
 use crate::abi::*;
 use crate::calls::{fabric, fid, tree};
 use crate::domain::Fabric;
@@ -10,9 +9,11 @@ use crate::info::hints::Hints;
 use crate::info::offer::{Answer, KINDS, Kind, Offer, PROVIDER_VERSION};
 use crate::info::parameters;
 use crate::object::registry::{self, Entity};
+use crate::sys::core;
 use crate::sys::object::Object;
-use crate::sys::{copy, core};
 use ayre::log::Level;
+use ayre_guest::copy;
+use ayre_guest::layout::version;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;

@@ -7,7 +7,9 @@ use crate::abi::{DomainAttr, EpAttr, FabricAttr, FidDomain, FidFabric, Info, RxA
 use crate::info::address::Address;
 use crate::info::hints::Hints;
 use crate::info::offer::Answer;
-use crate::sys::copy;
+use crate::sys::structure::head_of;
+use ayre_guest::copy;
+use ayre_guest::layout;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
@@ -98,17 +100,17 @@ pub(crate) unsafe fn hints<'a>(info: *const Info, version: u32) -> Option<Hints<
     // knows of each structure. Names and addresses are null or there.
     unsafe {
         let info = &*info;
-        let size = DomainAttr::LAYOUT.size_at(version.max(crate::abi::layout::version(1, 17)));
-        let domain = copy::head_of(info.domain_attr, size);
-        let fabric = copy::head_of(info.fabric_attr, size_of::<FabricAttr>());
+        let size = DomainAttr::LAYOUT.size_at(version.max(layout::version(1, 17)));
+        let domain = head_of(info.domain_attr, size);
+        let fabric = head_of(info.fabric_attr, size_of::<FabricAttr>());
         Some(Hints {
             caps: info.caps,
             addr_format: info.addr_format,
             source: copy::bytes(info.src_addr, info.src_addrlen),
             destination: copy::bytes(info.dest_addr, info.dest_addrlen),
-            tx: copy::head_of(info.tx_attr, size_of::<TxAttr>()),
-            rx: copy::head_of(info.rx_attr, size_of::<RxAttr>()),
-            ep: copy::head_of(info.ep_attr, size_of::<EpAttr>()),
+            tx: head_of(info.tx_attr, size_of::<TxAttr>()),
+            rx: head_of(info.rx_attr, size_of::<RxAttr>()),
+            ep: head_of(info.ep_attr, size_of::<EpAttr>()),
             domain,
             domain_name: domain.and_then(|domain| copy::text(domain.name)),
             fabric,

@@ -7,8 +7,8 @@ use crate::error::{Code, Outcome};
 use crate::info::address::Address;
 use crate::object::registry::{self, Body, Entity};
 use crate::queue::eq::Eq;
-use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
+use ayre_guest::cell::{Guard, Policy};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -74,7 +74,7 @@ pub(crate) type Inserted = Outcome<u64>;
 impl<L: Policy> Av<L> {
     pub(crate) fn new(domain: Arc<dyn Entity>, is_asynchronous: bool) -> Self {
         Self {
-            known: L::Cell::new(Known::default()),
+            known: L::cell(Known::default()),
             is_asynchronous,
             eq: Mutex::default(),
             _domain: domain,
@@ -158,7 +158,8 @@ impl<L: Policy> Body for Av<L> {
 mod tests {
     use super::*;
     use crate::object::registry::tests::owner;
-    use crate::sys::cell::{Serial, Shared};
+    use crate::sys::threads::Serial;
+    use ayre_guest::cell::Shared;
 
     fn at(port: u16) -> Address {
         Address::resolve(Some("10.0.0.1"), Some(&port.to_string()), 0).unwrap()

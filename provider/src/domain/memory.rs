@@ -7,10 +7,10 @@ use crate::abi::{
 };
 use crate::error::{Code, Outcome};
 use crate::queue::cntr::Cntr;
-use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use ayre::Rights;
 use ayre::endpoint::raw::{ExposeError, MemoryRegion, MemoryRegions, Span};
+use ayre_guest::cell::Policy;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Arc;

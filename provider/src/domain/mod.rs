@@ -6,16 +6,15 @@ pub(crate) mod mr;
 
 use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAIN};
 use crate::abi::{LOG_DOMAIN, PROGRESS_AUTO, errno};
-use crate::error::{Code, Outcome};
+use crate::error::{Code, Outcome, trouble};
 use crate::info::offer::Kind;
 use crate::object::registry::{self, Body, Entity};
-use crate::progress::mover::Mover;
-use crate::progress::source::Source;
 use crate::queue::eq::Eq;
 use crate::record::Recorder;
-use crate::sys::cell::Policy;
 use crate::sys::core;
 use crate::sys::object::Object;
+use ayre_guest::cell::Policy;
+use ayre_guest::progress::{Mover, Served};
 use memory::{Addressing, Memory, Regions};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -79,11 +78,12 @@ pub(crate) struct Domain<L: Policy> {
     fabric: Arc<dyn Entity>,
 }
 
-/// Whether there is memory that peers may work on, and sources that are to be served once there is.
+/// Whether there is memory that peers may work on, and endpoints that are to be served once there
+/// is.
 #[derive(Default)]
 struct Offers {
     is_made: bool,
-    waiting: Vec<Arc<dyn Source>>,
+    waiting: Vec<Arc<dyn Served>>,
 }
 
 impl<L: Policy> Domain<L> {
@@ -110,21 +110,21 @@ impl<L: Policy> Domain<L> {
         registry::find(domain.cast()).ok_or(Code::INVALID)
     }
 
-    /// Adds a source of this domain. It moves data by itself if the program has asked for that.
+    /// Adds an endpoint of this domain. It moves data by itself if the program has asked for that.
     /// Otherwise, if peers may access memory through it, it does so from the first registration on.
     ///
     /// # Errors
-    /// As [`Mover::add`], where the program has asked for that.
+    /// The system's code for the thread, where the program has asked for that.
     // spec: ENV-41
-    pub(crate) fn enable(&self, source: &Arc<dyn Source>, is_open_to_work: bool) -> Outcome {
+    pub(crate) fn enable(&self, endpoint: &Arc<dyn Served>, is_open_to_work: bool) -> Outcome {
         if self.choices.data_progress == PROGRESS_AUTO {
-            return self.mover.add(source);
+            return self.add(endpoint);
         }
         if is_open_to_work {
             let mut offers = self.offers();
             match offers.is_made {
-                true => self.serve(source),
-                false => offers.waiting.push(Arc::clone(source)),
+                true => self.serve(endpoint),
+                false => offers.waiting.push(Arc::clone(endpoint)),
             }
         }
         Ok(())
@@ -134,18 +134,23 @@ impl<L: Policy> Domain<L> {
     pub(crate) fn offer(&self) {
         let mut offers = self.offers();
         offers.is_made = true;
-        offers.waiting.drain(..).for_each(|source| self.serve(&source));
+        offers.waiting.drain(..).for_each(|endpoint| self.serve(&endpoint));
     }
 
-    /// The source goes.
-    pub(crate) fn disable(&self, source: &Arc<dyn Source>) {
-        self.offers().waiting.retain(|other| !Arc::ptr_eq(other, source));
-        self.mover.remove(source);
+    /// The endpoint goes.
+    pub(crate) fn disable(&self, endpoint: &Arc<dyn Served>) {
+        self.offers().waiting.retain(|other| !Arc::ptr_eq(other, endpoint));
+        self.mover.remove(endpoint);
+    }
+
+    fn add(&self, endpoint: &Arc<dyn Served>) -> Outcome {
+        let added = self.mover.add(endpoint);
+        added.map_err(|error| trouble::of_setup("the thread that serves peers", &error))
     }
 
     /// The program has not asked for it, and can do without.
-    fn serve(&self, source: &Arc<dyn Source>) {
-        if let Err(Code(code)) = self.mover.add(source) {
+    fn serve(&self, endpoint: &Arc<dyn Served>) {
+        if let Err(Code(code)) = self.add(endpoint) {
             let what = "memory is served by the program's own calls only: no thread for it";
             core::warn(LOG_DOMAIN, format_args!("{what} (error {code})"));
         }
@@ -218,9 +223,10 @@ pub(crate) type DomainObject<L> = Object<FidDomain, Domain<L>>;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::abi::Fid;
     use crate::abi::{AV_TABLE, PROGRESS_MANUAL, RM_ENABLED, THREAD_SAFE};
-    use crate::abi::{Fid, layout::version};
     use crate::info::offer::KINDS;
+    use ayre_guest::layout::version;
     use std::ptr::null_mut;
 
     /// A domain for tests of what is in one, whose program addresses memory in this way.

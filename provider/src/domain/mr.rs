@@ -6,8 +6,8 @@ use crate::abi::{FidCntr, KEY_NOTAVAIL, REMOTE_WRITE, errno};
 use crate::error::{Code, Outcome};
 use crate::object::registry::{self, Body, Entity};
 use crate::queue::cntr::Cntr;
-use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::raw::ExposeError;
+use ayre_guest::cell::{Guard, Policy};
 use std::sync::Arc;
 
 /// Registered memory.
@@ -87,9 +87,10 @@ mod tests {
     use super::*;
     use crate::abi::{MR_PROV_KEY, MR_VIRT_ADDR, REMOTE_READ};
     use crate::domain::tests::domain_with;
-    use crate::sys::cell::{Serial, Shared};
     use crate::sys::object::Object;
+    use crate::sys::threads::Serial;
     use ayre::endpoint::raw::Span;
+    use ayre_guest::cell::Shared;
 
     fn request(len: usize, key: u64) -> Request {
         let memory = vec![Span::of_static(vec![0; len].leak())];

@@ -3,30 +3,31 @@
 use super::end::tell;
 use super::peers::Peers;
 use super::place;
-use super::presence::{Presence, has_rung};
 use super::side::{Reported, Side};
 use crate::abi::{
-    DIRECTED_RECV, FENCE, FidCntr, FidCq, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT, SEND,
-    WRITE, errno,
+    DIRECTED_RECV, FENCE, FidCntr, FidCq, LOG_EP_CTRL, READ, RECV, REMOTE_READ, REMOTE_WRITE,
+    RMA_EVENT, SEND, WRITE, errno,
 };
 use crate::domain::DomainObject;
 use crate::domain::av::Watcher;
 use crate::domain::memory::Addressing;
-use crate::error::trouble::{self, Unanswered};
-use crate::error::{Code, Outcome};
+use crate::error::{Code, Outcome, trouble};
 use crate::info::address::Address;
-use crate::progress::source::{Source, Tended, Visitor};
 use crate::queue::cntr::Cntr;
 use crate::queue::cq::Cq;
+use crate::queue::sources::Source;
 use crate::record::{Posted, Recorder};
-use crate::sys::cell::{Guard, Policy, Visit as _};
+use crate::sys::core;
 use crate::sys::object::Object;
 use ayre::endpoint::RemoteId;
-use ayre::endpoint::raw::{Completion, LatestFailure, Probed};
+use ayre::endpoint::raw::{LatestFailure, Probed};
 use ayre::error::AddressAttempt;
 use ayre::guest::descriptor;
 use ayre::guest::descriptor::Descriptor;
 use ayre::{Busy, Fault, PostError};
+use ayre_guest::cell::{Guard, Policy, Visit as _};
+use ayre_guest::error::Unanswered;
+use ayre_guest::progress::{self, Presence, Served, Tended, Visitor, has_rung};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -72,7 +73,7 @@ pub(crate) struct Core<L: Policy> {
     pub(super) state: L::Visited<State<L>>,
     /// Becomes readable when something comes and the endpoint rests.
     pub(super) bell: Arc<Descriptor>,
-    /// The domain's thread, once it is to come.
+    /// Our own thread, once it is to come.
     visitor: OnceLock<Visitor>,
     pub(crate) address: Address,
     /// Of the policy that records.
@@ -92,7 +93,7 @@ impl<L: Policy> Core<L> {
         let bell = Arc::new(descriptor::copy(endpoint.as_fd())?);
         let address = Address::Of(endpoint.address());
         let (latest, names) = (endpoint.latest_failure(), endpoint.remote_names());
-        let state = L::Visited::new(State {
+        let state = L::visited(State {
             endpoint,
             peers: Peers::new(names, domain.recorder.clone()),
             latest,
@@ -234,26 +235,6 @@ impl<L: Policy> State<L> {
         )
     }
 
-    /// The bell rings for whatever comes from here on, and what has come is told. False if there is
-    /// more to do.
-    pub(super) fn rest(&mut self) -> bool {
-        let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
-        endpoint.rest(|end| {
-            tell(end, (&mut *tx, &mut *rx), (&mut *peers, latest), counting.as_ref());
-        })
-    }
-
-    pub(super) fn tell(&mut self, end: Completion) {
-        let Self { tx, rx, peers, latest, counting, .. } = self;
-        tell(end, (tx, rx), (peers, latest), counting.as_ref());
-    }
-
-    /// Wakes those who sleep.
-    pub(super) fn ring(&self) {
-        self.tx.ring();
-        self.rx.ring();
-    }
-
     fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
         match direction {
             SEND => Ok(&mut self.tx),
@@ -328,7 +309,11 @@ impl<L: Policy> State<L> {
                 if let (Busy::Connecting, Some(remote)) = (busy, remote) {
                     let endpoint = &self.endpoint;
                     let tried = || AddressAttempt::in_words(&endpoint.tried(remote));
-                    self.unanswered.look(to, || (endpoint.describe(remote), tried()));
+                    let whom = || (endpoint.describe(remote), tried());
+                    let how = "reads a completion queue";
+                    if let Some(words) = self.unanswered.look(to, whom, how) {
+                        core::warn(LOG_EP_CTRL, format_args!("fi_addr {to}, {words}"));
+                    }
                 }
                 Code::AGAIN
             }
@@ -352,9 +337,15 @@ impl<L: Policy> Source for Core<L> {
     }
 
     fn arm(&self) -> bool {
-        self.state.with(State::arm)
+        self.state.with(progress::arm)
     }
 
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bell.as_fd())
+    }
+}
+
+impl<L: Policy> Served for Core<L> {
     fn admit(&self, visitor: Visitor) {
         // Not into the state: the program may be in a call, in another thread than this one.
         let _ = self.visitor.set(visitor);
@@ -364,15 +355,15 @@ impl<L: Policy> Source for Core<L> {
     fn tend(&self) -> Tended {
         let Some(visitor) = self.visitor.get() else { return Tended::Left };
         // A program that is in a call comes.
-        self.state.visit(|state| state.tend(visitor)).unwrap_or(Tended::Left)
+        self.state.visit(|state| progress::tend(state, visitor)).unwrap_or(Tended::Left)
     }
 
     fn has_rung(&self) -> bool {
         has_rung(&self.bell)
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.as_fd())
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
     }
 }
 

@@ -10,10 +10,10 @@ use crate::domain::DomainObject;
 use crate::error::Code;
 use crate::error::trouble;
 use crate::queue::cq::{Failure, QueuedCompletion};
-use crate::sys::cell::{Guard, Policy};
 use ayre::Fault;
 use ayre::endpoint::Received;
 use ayre::endpoint::raw::{Completion, CompletionKind, LatestFailure, RmaEvent, RmaKind};
+use ayre_guest::cell::{Guard, Policy};
 use std::hint::black_box;
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use super::{Ep, EpObject};
 use crate::abi::{FidEp, RECV, SEND};
 use crate::error::{Code, Outcome};
 use crate::object::registry::Body;
-use crate::sys::cell::Policy;
 use crate::sys::object::Object;
+use ayre_guest::cell::Policy;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle of calls.

@@ -7,8 +7,8 @@ use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
 use crate::error::{Code, Outcome};
 use crate::queue::cq::QueuedCompletion;
 use crate::record::Posted;
-use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::raw::{OutgoingMessage, Sent, Spans};
+use ayre_guest::cell::{Guard, Policy};
 
 /// A message to be sent.
 #[derive(Clone, Debug)]

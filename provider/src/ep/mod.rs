@@ -6,14 +6,13 @@
 //! | `peers.rs` | a program's numbers of its peers, and the engine's |
 //! | `place.rs` | finding an endpoint by an IP address and a port |
 //! | `side.rs` | what one direction reports to |
-//! | `presence.rs` | who is there for peers: the program, awake or asleep, or the domain's thread |
 //! | `end.rs` | what becomes of ends |
 //! | `core.rs` | what calls and progress share |
 //! | `message.rs` | posting messages |
 //! | `receive.rs` | posting receives, looking for messages |
 //! | `remote.rs` | working on peers' memory |
 //! | `handle.rs` | what calls go by: an endpoint, or an alias of one |
-//! | `visit.rs` | how the program and the domain's thread take turns |
+//! | `visit.rs` | what our own thread does here in the program's stead |
 
 mod core;
 mod end;
@@ -22,7 +21,6 @@ mod message;
 mod op;
 mod peers;
 mod place;
-mod presence;
 mod receive;
 mod remote;
 mod side;
@@ -44,14 +42,15 @@ use crate::error::{Code, Outcome};
 use crate::info::address::Address;
 use crate::info::parameters::endpoint_options;
 use crate::object::registry::{self, Body, Entity};
-use crate::progress::source::{Source, Sources};
 use crate::queue::cntr::Cntr;
 use crate::queue::cq::Cq;
 use crate::queue::eq::Eq;
+use crate::queue::sources::{Source, Sources};
 use crate::queue::wait_set::Attachment;
-use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use ayre::Spin;
+use ayre_guest::cell::Policy;
+use ayre_guest::progress::Served;
 use place::Named;
 use side::choice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,6 +116,10 @@ impl<L: Policy> Ep<L> {
         self.core.clone()
     }
 
+    fn served(&self) -> Arc<dyn Served> {
+        self.core.clone()
+    }
+
     fn watcher(&self) -> Arc<dyn Watcher> {
         self.core.clone()
     }
@@ -177,7 +180,7 @@ impl<L: Policy> Body for Ep<L> {
             }
             self.core.check_queues()?;
             let av = bound.av.clone().ok_or(Code(errno::ENOAV))?;
-            self.domain.enable(&self.source(), self.core.is_open_to_work())?;
+            self.domain.enable(&self.served(), self.core.is_open_to_work())?;
             bound.is_enabled = true;
             av
         };
@@ -196,8 +199,8 @@ impl<L: Policy> Body for Ep<L> {
     }
 
     fn close(&self) -> Outcome {
+        self.domain.disable(&self.served());
         let source = self.source();
-        self.domain.disable(&source);
         let bound = self.bound();
         if let Some(av) = &bound.av {
             av.unwatch(&self.watcher());

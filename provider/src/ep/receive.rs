@@ -10,11 +10,11 @@ use crate::abi::{
 use crate::error::{Code, Outcome};
 use crate::queue::cq::QueuedCompletion;
 use crate::record::Posted;
-use crate::sys::cell::{Guard, Policy};
 use ayre::endpoint::{
     RemoteId,
     raw::{PostedReceive, Probed, Spans},
 };
+use ayre_guest::cell::{Guard, Policy};
 use std::collections::hash_map::Entry;
 
 /// A receive to be posted.

@@ -7,10 +7,10 @@ use crate::abi::{COMPLETION, INJECT, READ};
 use crate::error::{Code, Outcome};
 use crate::info::offer::INJECT_MAX;
 use crate::record::Posted;
-use crate::sys::cell::{Guard, Policy};
 use ayre::PostError;
 use ayre::endpoint::RemoteId;
 use ayre::endpoint::raw::{Context, RawEndpoint, RemoteAddress, RmaUpdate, RmaWrite, Spans};
+use ayre_guest::cell::{Guard, Policy};
 
 /// Memory of a peer.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use crate::error::{Code, Outcome};
 use crate::info::offer::Offer;
 use crate::queue::cntr::Cntr;
 use crate::queue::cq::{Cq, Failure, QueuedCompletion};
-use crate::sys::cell::Policy;
 use crate::sys::object::Object;
+use ayre_guest::cell::Policy;
 use std::sync::Arc;
 
 /// Operations that are counted apart: messages, and both kinds of access to a peer's memory.

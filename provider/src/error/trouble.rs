@@ -6,11 +6,10 @@ use crate::abi::{LOG_EP_CTRL, errno};
 use crate::sys::core;
 use ayre::error::{DisconnectReason, LinkMismatch, Refusal};
 use ayre::{Fault, SetupError};
+use ayre_guest::error::is_new;
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Numbers of the provider from here on have words of their own; below, they are error numbers.
 const FIRST: c_int = 1 << 24;
@@ -20,19 +19,18 @@ const KEPT_MAX: usize = 4096;
 
 static KEPT: Mutex<Vec<&'static CStr>> = Mutex::new(Vec::new());
 
-/// Keeps words; the number by which [`words`] finds them, and whether they are new. None where
-/// there are too many.
-fn keep(text: &str) -> Option<(c_int, bool)> {
+/// Keeps words; the number by which [`words`] finds them. None where there are too many.
+fn keep(text: &str) -> Option<c_int> {
     let text = CString::new(text).ok()?;
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(at) = kept.iter().position(|known| **known == *text) {
-        return Some((FIRST + at as c_int, false));
+        return Some(FIRST + at as c_int);
     }
     if kept.len() == KEPT_MAX {
         return None;
     }
     kept.push(Box::leak(text.into_boxed_c_str()));
-    Some((FIRST + kept.len() as c_int - 1, true))
+    Some(FIRST + kept.len() as c_int - 1)
 }
 
 /// The meaning of a number of the provider.
@@ -51,7 +49,7 @@ pub(crate) fn words(number: c_int) -> String {
 /// The words for an error, for callers that have no room for them.
 pub(crate) fn lasting_words(number: c_int) -> &'static CStr {
     match keep(&words(number)) {
-        Some((number, _)) => {
+        Some(number) => {
             let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
             kept[(number - FIRST) as usize]
         }
@@ -94,7 +92,7 @@ impl From<Errno> for Code {
 /// Something could not be opened or found: told in the log, unless that was said before.
 pub(crate) fn of_setup(what: &str, error: &SetupError) -> Code {
     let code = code_of_setup(error);
-    if keep(&format!("{what}: {error}")).is_none_or(|(_, is_new)| is_new) {
+    if is_new(&format!("{what}: {error}")) {
         core::warn(LOG_EP_CTRL, format_args!("{what}: {error} (error {})", code.0));
     }
     code
@@ -168,64 +166,20 @@ pub(crate) fn of_fault(fault: Fault) -> Code {
     }
 }
 
-/// After this time a call without an answer is told of. Programs that have been told `EAGAIN` until
-/// then would go on in silence.
-const TOLD_AFTER: Duration = Duration::from_secs(5);
-
-/// A call that was not looked at for so long has been answered, or given up.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// Since when calls have no answer, by the program's numbers of the peers.
-#[derive(Debug, Default)]
-pub(crate) struct Unanswered(HashMap<u64, Wait>);
-
-#[derive(Debug)]
-struct Wait {
-    since: Instant,
-    seen: Instant,
-    is_told: bool,
-}
-
-impl Unanswered {
-    /// A program has been told once more that a peer has not answered yet.
-    #[cold]
-    pub(crate) fn look(&mut self, number: u64, whom: impl FnOnce() -> (String, String)) {
-        let now = Instant::now();
-        let wait = self.0.entry(number).or_insert(Wait { since: now, seen: now, is_told: false });
-        if now - wait.seen > PAUSE_MAX {
-            *wait = Wait { since: now, seen: now, is_told: false };
-        }
-        wait.seen = now;
-        if now - wait.since >= TOLD_AFTER && !wait.is_told {
-            wait.is_told = true;
-            let ((whom, tried), seconds) = (whom(), TOLD_AFTER.as_secs());
-            let at = if tried.is_empty() { "" } else { " at " };
-            core::warn(
-                LOG_EP_CTRL,
-                format_args!(
-                    "fi_addr {number}, {whom}: no answer within {seconds} s{at}{tried}, and the \
-                     call goes on; its process answers when it makes progress (reads a completion \
-                     queue), and between hosts firewalls must let UDP through"
-                ),
-            );
-        }
-    }
-}
-
 /// The number for `fi_cq_strerror` of what an endpoint's end was told with.
 pub(crate) fn number_of(text: &str, code: Code) -> c_int {
-    keep(text).map_or(code.0, |(number, _)| number)
+    keep(text).unwrap_or(code.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn words_are_kept_once_and_numbers_below_have_the_usual_ones() {
-        let (one, is_new) = keep("the peer at 10.0.0.1:7000: it has left").unwrap();
-        assert!(is_new);
-        assert_eq!(keep("the peer at 10.0.0.1:7000: it has left"), Some((one, false)));
+        let one = keep("the peer at 10.0.0.1:7000: it has left").unwrap();
+        assert_eq!(keep("the peer at 10.0.0.1:7000: it has left"), Some(one));
         assert_eq!(words(one), "the peer at 10.0.0.1:7000: it has left");
         assert_eq!(lasting_words(one).to_str().unwrap(), words(one));
         assert_eq!(

@@ -3,10 +3,10 @@
 //! A hint of zero is no wish. Any other must be met, or the program is told that there is nothing
 //! for it; the log says which hint it was.
 
-use crate::abi::layout::version;
 use crate::abi::*;
 use crate::info::address::Address;
 use crate::info::offer::{Answer, Kind, MR_MODES, Offer, PROTOCOL, PROVIDER_VERSION};
+use ayre_guest::layout::version;
 use std::ffi::{CStr, c_int};
 use std::fmt::{self, Display};
 

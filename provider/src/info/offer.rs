@@ -1,8 +1,8 @@
 //! The offers of the provider, all in one table, from which the answers to programs are derived.
 
-use crate::abi::layout::version;
 use crate::abi::*;
 use crate::info::address::Address;
+use ayre_guest::layout::version;
 use std::ffi::{CStr, c_int};
 
 /// The direction that has a capability.

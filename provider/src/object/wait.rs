@@ -1,22 +1,15 @@
 //! Waiting for completions, counters and events: by a file descriptor, or by yielding.
 //!
-//! A waiter first looks, then arms the object, which looks once more under its lock, and only then
-//! sleeps. A thread that adds something to an armed object rings. So nothing is missed, and nobody
-//! rings without a sleeper.
-//!
-//! Of several threads that sleep at one bell, one sleeps on its descriptor, and the others until
-//! that one has woken. It calms the bell for all, and all look again.
+//! [`ayre_guest::wait`] says how a waiter goes to sleep. Here are libfabric's kinds.
 
 use crate::abi::errno;
 use crate::abi::{WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_UNSPEC, WAIT_YIELD};
 use crate::error::{Code, Outcome};
 use crate::sys::object::Object;
-use ayre::guest::descriptor::Descriptor;
-use ayre::guest::{bell::Bell, descriptor};
-use rustix::event::{PollFd, PollFlags, Timespec, epoll};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use rustix::fd::{BorrowedFd, RawFd};
 use std::ffi::c_int;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// An object that threads can wait for.
@@ -45,34 +38,17 @@ impl<H, T: Waitable> Waitable for Object<H, T> {
     }
 }
 
-/// A wait object.
+/// A wait object, as libfabric has them.
 #[derive(Debug)]
 pub(crate) struct Wait {
     /// The kind that the program has asked for, in libfabric's numbers.
     kind: u32,
-    descriptors: Option<Descriptors>,
+    /// None where waiters yield.
+    sleep: Option<ayre_guest::wait::Wait>,
 }
 
 /// The wait object of objects that were opened without one.
-pub(crate) static POLLED: Wait = Wait { kind: WAIT_NONE, descriptors: None };
-
-/// The bell, and what gathers it with the descriptors of the engine; the program gets the latter.
-#[derive(Debug)]
-struct Descriptors {
-    gatherer: Descriptor,
-    bell: Bell,
-    watch: Mutex<Watch>,
-    is_over: Condvar,
-}
-
-/// The sleepers.
-#[derive(Debug, Default)]
-struct Watch {
-    /// A thread sleeps on the descriptor.
-    is_kept: bool,
-    /// Watches that are over.
-    over: u64,
-}
+pub(crate) static POLLED: Wait = Wait { kind: WAIT_NONE, sleep: None };
 
 impl Wait {
     /// A wait object of a kind; none for "none".
@@ -80,21 +56,13 @@ impl Wait {
     /// # Errors
     /// `ENOSYS` for kinds that are not there, the system's code where it refuses descriptors.
     pub(crate) fn open(kind: u32) -> Outcome<Option<Arc<Self>>> {
-        let descriptors = match kind {
+        let sleep = match kind {
             WAIT_NONE => return Ok(None),
-            WAIT_UNSPEC | WAIT_FD | WAIT_POLLFD => Some(Descriptors::open()?),
+            WAIT_UNSPEC | WAIT_FD | WAIT_POLLFD => Some(ayre_guest::wait::Wait::new()?),
             WAIT_YIELD => None,
             _ => return Err(Code::NOT_SUPPORTED),
         };
-        Ok(Some(Arc::new(Self { kind, descriptors })))
-    }
-
-    /// One of our own to sleep with.
-    ///
-    /// # Errors
-    /// The system's code where it refuses descriptors.
-    pub(crate) fn with_descriptor() -> Outcome<Arc<Self>> {
-        Ok(Arc::new(Self { kind: WAIT_UNSPEC, descriptors: Some(Descriptors::open()?) }))
+        Ok(Some(Arc::new(Self { kind, sleep })))
     }
 
     pub(crate) fn kind(&self) -> u32 {
@@ -103,117 +71,29 @@ impl Wait {
 
     /// The descriptor to poll.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
-        self.descriptors.as_ref().map(|descriptors| descriptors.gatherer.as_raw_fd())
+        self.sleep.as_ref().map(ayre_guest::wait::Wait::descriptor)
     }
 
     /// Wakes those who sleep.
     pub(crate) fn ring(&self) {
-        if let Some(descriptors) = &self.descriptors {
-            descriptors.bell.ring();
+        if let Some(sleep) = &self.sleep {
+            sleep.ring();
         }
-    }
-
-    /// Whether those who sleep can be woken: not where the program has closed what wakes them.
-    // spec: LIFE-40
-    pub(crate) fn can_ring(&self) -> bool {
-        self.descriptors.as_ref().is_some_and(|descriptors| descriptors.bell.is_own())
     }
 
     /// Forgets that it was rung, unless a thread is about to wake by it.
-    pub(crate) fn calm(&self) {
-        if let Some(descriptors) = &self.descriptors {
-            let watch = descriptors.watch();
-            descriptors.bell.hush();
-            if watch.is_kept {
-                self.ring();
-            }
+    fn calm(&self) {
+        if let Some(sleep) = &self.sleep {
+            sleep.calm();
         }
-    }
-
-    /// The value for `sleep`, taken before the object is armed.
-    pub(crate) fn watches_over(&self) -> u64 {
-        self.descriptors.as_ref().map_or(0, |descriptors| descriptors.watch().over)
     }
 
     /// Wakes sleepers for a descriptor of the engine's as well.
     pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>) -> Outcome {
-        match &self.descriptors {
-            Some(descriptors) => descriptors.gather(descriptor),
+        match &self.sleep {
+            Some(sleep) => Ok(sleep.watch(descriptor)?),
             None => Ok(()),
         }
-    }
-
-    /// No longer wakes them for it.
-    pub(crate) fn unwatch(&self, descriptor: BorrowedFd<'_>) {
-        if let Some(descriptors) = &self.descriptors {
-            // It is not there where `watch` was refused.
-            let _ = epoll::delete(&descriptors.gatherer, descriptor);
-        }
-    }
-
-    /// Sleeps, or yields where there is no descriptor, unless a watch has ended since `over` was
-    /// taken; false when a signal has come.
-    pub(crate) fn sleep(&self, over: u64, deadline: Option<Instant>) -> bool {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match &self.descriptors {
-            Some(descriptors) => descriptors.sleep(over, left),
-            None => {
-                std::thread::yield_now();
-                true
-            }
-        }
-    }
-}
-
-impl Descriptors {
-    fn open() -> Outcome<Self> {
-        let gatherer = descriptor::epoll()?;
-        let bell = Bell::new()?;
-        let (watch, is_over) = (Mutex::default(), Condvar::new());
-        let descriptors = Self { gatherer, bell, watch, is_over };
-        descriptors.gather(descriptors.bell.as_fd())?;
-        Ok(descriptors)
-    }
-
-    fn gather(&self, descriptor: BorrowedFd<'_>) -> Outcome {
-        let data = epoll::EventData::new_u64(0);
-        match epoll::add(&self.gatherer, descriptor, data, epoll::EventFlags::IN) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn watch(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn sleep(&self, over: u64, left: Option<Duration>) -> bool {
-        let mut watch = self.watch();
-        if watch.over != over {
-            return true;
-        }
-        if watch.is_kept {
-            let left = left.unwrap_or(Duration::MAX);
-            drop(self.is_over.wait_timeout(watch, left));
-            return true;
-        }
-        watch.is_kept = true;
-        drop(watch);
-        let outcome = self.sleep_on_descriptor(left);
-        let mut watch = self.watch();
-        self.bell.hush();
-        watch.is_kept = false;
-        watch.over += 1;
-        self.is_over.notify_all();
-        outcome != Err(rustix::io::Errno::INTR)
-    }
-
-    fn sleep_on_descriptor(&self, left: Option<Duration>) -> rustix::io::Result<()> {
-        let timeout = left.map(|left| Timespec {
-            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
-        descriptor::wait_at(&mut [PollFd::new(&self.gatherer, PollFlags::IN)], timeout.as_ref())
     }
 }
 
@@ -235,17 +115,21 @@ pub(crate) fn block<T>(
     arm: impl Fn() -> bool,
 ) -> Outcome<T> {
     loop {
-        let over = wait.watches_over();
+        let sleep = wait.sleep.as_ref().map(|sleep| (sleep, sleep.watches_over()));
         if let Some(found) = attempt() {
             return Ok(found);
         }
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(late);
         }
-        // Nobody rings for who only yields.
-        let is_idle = wait.descriptors.is_none() || arm();
-        if is_idle && !wait.sleep(over, deadline) {
-            return attempt().ok_or(Code(errno::EINTR));
+        match sleep {
+            // A thread that only yields needs no bell.
+            None => thread::yield_now(),
+            Some((sleep, over)) => {
+                if arm() && !sleep.sleep(over, deadline) {
+                    return attempt().ok_or(Code(errno::EINTR));
+                }
+            }
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::abi::errno;
 use crate::error::{Code, Outcome};
 use crate::object::registry::{Body, Entity};
 use crate::object::wait::{POLLED, Wait, Waitable, block, deadline};
-use crate::progress::source::Sources;
+use crate::queue::sources::Sources;
 use crate::queue::wait_set::Attachment;
-use crate::sys::cell::{Guard, Policy};
+use ayre_guest::cell::{Guard, Policy};
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) struct Cntr<L: Policy> {
 
 impl<L: Policy> Cntr<L> {
     pub(crate) fn new(domain: Arc<dyn Entity>, wait: Option<Attachment>) -> Self {
-        let state = L::Cell::new(State::default());
+        let state = L::cell(State::default());
         Self { state, sources: Sources::new(), wait, domain }
     }
 
@@ -140,7 +140,8 @@ mod tests {
     use super::*;
     use crate::abi::WAIT_UNSPEC;
     use crate::object::registry::tests::owner;
-    use crate::sys::cell::{Serial, Shared};
+    use crate::sys::threads::Serial;
+    use ayre_guest::cell::Shared;
     use std::thread;
 
     /// Milliseconds after which a sleeper that nobody has woken fails its test.

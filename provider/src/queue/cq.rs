@@ -4,10 +4,10 @@ use crate::abi::{ADDR_NOTAVAIL, CqTaggedEntry, errno};
 use crate::error::{Code, Outcome};
 use crate::object::registry::{Body, Entity};
 use crate::object::wait::{Wait, Waitable, block, deadline};
-use crate::progress::source::Sources;
+use crate::queue::sources::Sources;
 use crate::queue::wait_set::Attachment;
 use crate::record::{Ended, Recorder};
-use crate::sys::cell::{Guard, Policy};
+use ayre_guest::cell::{Guard, Policy};
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -247,7 +247,7 @@ pub(crate) struct Cq<L: Policy> {
 
 impl<L: Policy> Cq<L> {
     pub(crate) fn new(domain: Arc<dyn Entity>, terms: Terms, wait: Option<Attachment>) -> Self {
-        let queue = L::Cell::new(Queue::new(terms.size, terms.is_managed));
+        let queue = L::cell(Queue::new(terms.size, terms.is_managed));
         Self { queue, sources: Sources::new(), wait, terms, recorder: None, _domain: domain }
     }
 

@@ -4,4 +4,5 @@ pub(crate) mod cntr;
 pub(crate) mod cq;
 pub(crate) mod eq;
 pub(crate) mod poll;
+pub(crate) mod sources;
 pub(crate) mod wait_set;

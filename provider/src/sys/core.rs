@@ -4,7 +4,7 @@
 //! differ from program to program. Functions that are not found are not used.
 
 use crate::abi::{LOG_INFO, LOG_WARN, PARAM_STRING, Provider};
-use crate::sys::copy;
+use ayre_guest::copy;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;

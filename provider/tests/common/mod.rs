@@ -4,8 +4,8 @@
 
 #![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
 
-use ayre_fi::abi::layout::version;
 use ayre_fi::abi::*;
+use ayre_guest::layout::version;
 use libloading::os::unix::Library;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::PathBuf;

@@ -1,11 +1,12 @@
 //! Completions and failures as programs read them, in every form and version.
 
 use super::*;
-use crate::abi::layout::version;
 use crate::calls::fid;
 use crate::object::registry::tests::owner;
 use crate::queue::cq::{QueuedCompletion, Terms};
-use crate::sys::cell::{Serial, Shared};
+use crate::sys::threads::Serial;
+use ayre_guest::cell::Shared;
+use ayre_guest::layout::version;
 use std::ffi::CStr;
 use std::sync::Arc;
 

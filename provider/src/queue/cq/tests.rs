@@ -1,11 +1,13 @@
 //! Queues with a source that stands for the engine.
 
 use super::*;
-use crate::abi::{WAIT_FD, layout::version};
+use crate::abi::WAIT_FD;
 use crate::object::registry::tests::owner;
 use crate::object::wait::try_wait;
-use crate::progress::source::Source;
-use crate::sys::cell::{Serial, Shared};
+use crate::queue::sources::Source;
+use crate::sys::threads::Serial;
+use ayre_guest::cell::Shared;
+use ayre_guest::layout::version;
 use std::sync::Mutex;
 use std::thread;
 

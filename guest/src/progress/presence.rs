@@ -1,7 +1,6 @@
-//! The server of an endpoint's peers: the program, awake or asleep, or the domain's own thread in
-//! its stead.
+//! The server of an endpoint's peers: the program, awake or asleep, or our own thread in its stead.
 
-use crate::progress::source::{Tended, Visitor};
+use super::served::{Tended, Visitor};
 use ayre::endpoint::raw::Completion;
 use ayre::guest::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,26 +8,27 @@ use rustix::fd::AsFd;
 use rustix::thread::Pid;
 use std::sync::Arc;
 
-/// The presence of the program, as the domain's thread knows it.
-pub(super) struct Presence {
+/// The presence of the program, as our own thread knows it.
+#[derive(Debug)]
+pub struct Presence {
     /// Threads of the program's that may sleep until the bell rings.
     pub(super) sleepers: Vec<Pid>,
-    /// The program's polls, when the domain's thread looked last.
+    /// The program's polls, when our own thread looked last.
     pub(super) polls: Option<(u32, u32)>,
     /// Somebody is to be told when the program comes.
     pub(super) is_missed: bool,
     /// The bell has rung for a program that sleeps, and it has the time of a lease to come.
     pub(super) is_warned: bool,
     pub(super) thread: Thread,
-    /// The domain's thread, if it has come once.
+    /// Our own thread, if it has come once.
     pub(super) visitor: Option<Visitor>,
     pub(super) bell: Arc<Descriptor>,
-    /// Completions that the thread has found. The program's next call reports them: its queues and
-    /// counters are its own.
+    /// Completions that the thread has found. The program's next call reports them, where that is
+    /// the program's alone.
     pub(super) late: Vec<Completion>,
 }
 
-/// Where the domain's thread is.
+/// Where our own thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thread {
     Away,
@@ -39,7 +39,8 @@ pub(super) enum Thread {
 }
 
 impl Presence {
-    pub(super) fn new(bell: &Arc<Descriptor>) -> Self {
+    /// The program is awake. The bell is the endpoint's.
+    pub fn new(bell: &Arc<Descriptor>) -> Self {
         Self {
             sleepers: Vec::new(),
             polls: None,
@@ -52,7 +53,19 @@ impl Presence {
         }
     }
 
-    /// The domain's thread is woken by the bell.
+    /// Somebody is to be told when the program comes.
+    #[inline]
+    pub fn is_missed(&self) -> bool {
+        self.is_missed
+    }
+
+    /// Keeps an end that our own thread has found, until the program comes.
+    #[inline]
+    pub fn keep(&mut self, end: Completion) {
+        self.late.push(end);
+    }
+
+    /// Our own thread is woken by the bell.
     pub(super) fn watch(&mut self, as_what: Thread) -> Tended {
         let Some(Visitor { wait, lease }) = &self.visitor else { return Tended::Left };
         if wait.watch(self.bell.as_fd()).is_err() {
@@ -66,7 +79,7 @@ impl Presence {
 }
 
 /// Whether a bell has rung.
-pub(super) fn has_rung(bell: &Descriptor) -> bool {
+pub fn has_rung(bell: &Descriptor) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     // Who cannot be told looks.
     poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)) != Ok(0)

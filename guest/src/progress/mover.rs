@@ -1,4 +1,4 @@
-//! The progress thread of a domain. It serves peers while the program does not call: their access
+//! The progress thread of a library. It serves peers while the program does not call: their access
 //! to the program's memory, and all other data where the program has asked for that.
 //!
 //! The program holds each endpoint by a lease, which its calls renew before it expires. So the
@@ -10,10 +10,8 @@
 //! A program that sleeps in the bell itself is woken by it, and is given the time of a lease to
 //! come: it may have gone to sleep elsewhere.
 
-use crate::error::trouble;
-use crate::error::{Code, Outcome};
-use crate::object::wait::Wait;
-use crate::progress::source::{Source, Tended, Visitor};
+use super::served::{Served, Tended, Visitor};
+use crate::wait::Wait;
 use ayre::endpoint::raw::Lease;
 use ayre::guest::descriptor::Descriptor;
 use ayre::{SetupError, guest};
@@ -30,9 +28,9 @@ const LEASE: Duration = Duration::from_millis(2);
 /// How long the end of the process waits for the thread.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-/// The thread of a domain, from its first source on.
+/// The thread, from its first endpoint on.
 #[derive(Default)]
-pub(crate) struct Mover {
+pub struct Mover {
     running: Mutex<Option<Running>>,
 }
 
@@ -41,7 +39,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// The sources of the thread.
+/// The endpoints that the thread serves.
 struct Charge {
     wards: Mutex<Vec<Ward>>,
     wait: Arc<Wait>,
@@ -50,14 +48,14 @@ struct Charge {
 
 /// One of those.
 struct Ward {
-    source: Arc<dyn Source>,
+    served: Arc<dyn Served>,
     visitor: Visitor,
     /// Of the lease: ends the thread's sleep.
     timer: Descriptor,
     stage: Stage,
 }
 
-/// The next step at a source.
+/// The next step at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Nothing,
@@ -68,29 +66,29 @@ enum Stage {
 }
 
 impl Mover {
-    /// Has the thread look after a source.
+    /// Has the thread look after an endpoint.
     ///
     /// # Errors
-    /// The system's code where it refuses a thread, or what one sleeps with.
-    pub(crate) fn add(&self, source: &Arc<dyn Source>) -> Outcome {
+    /// The system refuses a thread, or what one sleeps with.
+    pub fn add(&self, served: &Arc<dyn Served>) -> Result<(), SetupError> {
         let mut running = self.running();
         let running = match &mut *running {
             Some(running) => running,
             none => none.insert(Running::start()?),
         };
         let charge = &running.charge;
-        let ward = Ward::new(source, &charge.wait)?;
-        charge.wait.watch(ward.timer.as_fd())?;
+        let ward = Ward::new(served, &charge.wait)?;
+        charge.wait.watch(ward.timer.as_fd()).map_err(refused)?;
         ward.visitor.lease.renew();
         charge.wards().push(ward);
         Ok(())
     }
 
-    /// When this returns, the thread does not use the source any more.
-    pub(crate) fn remove(&self, source: &Arc<dyn Source>) {
+    /// When this returns, the thread does not use the endpoint any more.
+    pub fn remove(&self, served: &Arc<dyn Served>) {
         if let Some(running) = &*self.running() {
             running.charge.wards().retain(|ward| {
-                let stays = !Arc::ptr_eq(&ward.source, source);
+                let stays = !Arc::ptr_eq(&ward.served, served);
                 if !stays {
                     ward.visitor.wait.unwatch(ward.timer.as_fd());
                     ward.unwatch();
@@ -101,7 +99,7 @@ impl Mover {
     }
 
     /// Ends the thread.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         if let Some(Running { charge, thread }) = self.running().take() {
             charge.end();
             if charge.wait.can_ring() {
@@ -113,7 +111,7 @@ impl Mover {
 
     /// Ends the thread if it can be ended now. A program that exits in a signal handler may have
     /// been in the midst of a call: a lock that it has there will never be free.
-    pub(crate) fn try_stop(&self) {
+    pub fn try_stop(&self) {
         let Ok(running) = self.running.try_lock() else { return };
         let Some(Running { charge, thread }) = &*running else { return };
         charge.end();
@@ -128,20 +126,20 @@ impl Mover {
     }
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn refused(error: SetupError) -> Code {
-    trouble::of_setup("the thread that serves peers", &error)
+/// The system has refused what a thread sleeps with.
+fn refused(errno: Errno) -> SetupError {
+    SetupError::Os { call: "epoll", errno }
 }
 
 impl Running {
-    fn start() -> Outcome<Self> {
-        let wait = Wait::with_descriptor()?;
+    fn start() -> Result<Self, SetupError> {
+        let wait = Arc::new(Wait::new().map_err(refused)?);
         let charge = Arc::new(Charge { wards: Mutex::default(), wait, is_over: OnceLock::new() });
         let its = Arc::clone(&charge);
         let thread = guest::thread::start("ayre-mover", move || its.look_after());
         let thread = thread.map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
-            refused(SetupError::Os { call: "pthread_create", errno })
+            SetupError::Os { call: "pthread_create", errno }
         })?;
         Ok(Self { charge, thread })
     }
@@ -178,22 +176,22 @@ impl Charge {
 }
 
 impl Ward {
-    fn new(source: &Arc<dyn Source>, wait: &Arc<Wait>) -> Outcome<Self> {
-        let lease = Lease::new(LEASE).map_err(refused)?;
-        let timer = lease.descriptor().map_err(refused)?;
+    fn new(served: &Arc<dyn Served>, wait: &Arc<Wait>) -> Result<Self, SetupError> {
+        let lease = Lease::new(LEASE)?;
+        let timer = lease.descriptor()?;
         let visitor = Visitor { wait: Arc::clone(wait), lease };
-        source.admit(visitor.clone());
-        Ok(Self { source: Arc::clone(source), visitor, timer, stage: Stage::Leased })
+        served.admit(visitor.clone());
+        Ok(Self { served: Arc::clone(served), visitor, timer, stage: Stage::Leased })
     }
 
     /// Whether there is more to do.
     fn look_after(&mut self) -> bool {
         let has_run_out = self.visitor.lease.has_run_out();
-        let has_rung = self.stage == Stage::Watched && self.source.has_rung();
+        let has_rung = self.stage == Stage::Watched && self.served.has_rung();
         if !has_run_out && !has_rung && self.stage != Stage::Nothing {
             return false;
         }
-        let tended = self.source.tend();
+        let tended = self.served.tend();
         self.stage = match tended {
             Tended::Moved => Stage::Nothing,
             Tended::Waits => Stage::Watched,
@@ -210,6 +208,6 @@ impl Ward {
 
     /// Stops watching: the bell does not concern the thread any more.
     fn unwatch(&self) {
-        self.source.descriptor().into_iter().for_each(|bell| self.visitor.wait.unwatch(bell));
+        self.visitor.wait.unwatch(self.served.bell());
     }
 }

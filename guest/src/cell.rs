@@ -1,41 +1,46 @@
 //! Cells for the state of objects: with a lock, or, where the program has promised to keep its
 //! threads apart, without.
 //!
-//! The policy is chosen once, when a domain is opened. Each policy makes a set of function tables:
-//! the calls themselves do not ask.
+//! The policy is chosen once, when the program says how it uses threads. A library compiles its
+//! calls for each policy, and they do not ask.
 
 use ayre::guest::Biased;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// Looks of our thread whether a call of the program's is over.
 const LOOKS: u32 = 100;
 
-/// How the objects of a domain are kept from being used by two threads at a time.
-pub(crate) trait Policy: Send + Sync + 'static {
+/// How the objects of a program are kept from being used by two threads at a time.
+pub trait Policy: Send + Sync + 'static {
     /// Where state is kept.
     type Cell<T: Send + 'static>: Guard<T>;
 
-    /// Where state is kept that the domain's own thread uses, too.
+    /// Where state is kept that our own thread uses, too.
     type Visited<T: Send + 'static>: Visit<T>;
 
-    /// The domain's own thread may use other cells while it uses a visited one.
+    /// Our own thread may use other cells while it uses a visited one.
     const IS_SHARED: bool;
 
     /// The calls on the objects are recorded.
     const IS_RECORDED: bool = false;
+
+    /// A cell with this state.
+    fn cell<T: Send + 'static>(value: T) -> Self::Cell<T>;
+
+    /// A cell with this state, for our own thread, too.
+    fn visited<T: Send + 'static>(value: T) -> Self::Visited<T>;
 }
 
 /// State that one thread uses at a time.
-pub(crate) trait Guard<T>: Send + Sync + 'static {
-    fn new(value: T) -> Self;
-
+pub trait Guard<T>: Send + Sync + 'static {
     /// Runs `f` on the state. It must not come back to the same cell.
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
 }
 
 /// State that a thread of ours uses in the program's absence.
-pub(crate) trait Visit<T>: Guard<T> {
+pub trait Visit<T>: Guard<T> {
     /// That thread may come from here on.
     fn admit(&self);
 
@@ -45,26 +50,35 @@ pub(crate) trait Visit<T>: Guard<T> {
 
 /// Any thread may make any call at any time.
 #[derive(Debug)]
-pub(crate) enum Shared {}
-
-/// The program makes one call at a time on the objects of a domain: `FI_THREAD_DOMAIN`.
-#[derive(Debug)]
-pub(crate) enum Serial {}
+pub enum Shared {}
 
 /// As [`Shared`], and all calls are recorded.
 #[derive(Debug)]
-pub(crate) enum Recorded {}
+pub enum Recorded {}
+
+/// The program makes one call at a time, as `P` says.
+#[derive(Debug)]
+pub struct Serial<P>(PhantomData<P>);
+
+/// By what a program promises to keep its threads apart.
+///
+/// # Safety
+/// No two calls of [`Guard::with`] on one cell of [`Serial<Self>`] overlap, and one happens before
+/// the next: neither those of two threads, nor one within another.
+pub unsafe trait Promise: Send + Sync + 'static {}
 
 impl Policy for Shared {
     type Cell<T: Send + 'static> = Mutex<T>;
     type Visited<T: Send + 'static> = Mutex<T>;
     const IS_SHARED: bool = true;
-}
 
-impl Policy for Serial {
-    type Cell<T: Send + 'static> = SerialCell<T>;
-    type Visited<T: Send + 'static> = Biased<T>;
-    const IS_SHARED: bool = false;
+    fn cell<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    fn visited<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
 }
 
 impl Policy for Recorded {
@@ -72,13 +86,32 @@ impl Policy for Recorded {
     type Visited<T: Send + 'static> = Mutex<T>;
     const IS_SHARED: bool = true;
     const IS_RECORDED: bool = true;
+
+    fn cell<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    fn visited<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+}
+
+impl<P: Promise> Policy for Serial<P> {
+    type Cell<T: Send + 'static> = SerialCell<T>;
+    type Visited<T: Send + 'static> = Biased<T>;
+    const IS_SHARED: bool = false;
+
+    fn cell<T: Send + 'static>(value: T) -> SerialCell<T> {
+        SerialCell::new(value)
+    }
+
+    fn visited<T: Send + 'static>(value: T) -> Biased<T> {
+        // SAFETY: the promise of `P`.
+        unsafe { Biased::new(value) }
+    }
 }
 
 impl<T: Send + 'static> Guard<T> for Mutex<T> {
-    fn new(value: T) -> Self {
-        Self::new(value)
-    }
-
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         // A panic ends the process, so no lock is ever found poisoned.
@@ -104,12 +137,6 @@ impl<T: Send + 'static> Visit<T> for Mutex<T> {
 }
 
 impl<T: Send + 'static> Guard<T> for Biased<T> {
-    fn new(value: T) -> Self {
-        // SAFETY: such cells exist in domains only that were opened with FI_THREAD_DOMAIN, by which
-        // the program has promised what is asked for here.
-        unsafe { Self::new(value) }
-    }
-
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.with(f)
@@ -126,20 +153,19 @@ impl<T: Send + 'static> Visit<T> for Biased<T> {
     }
 }
 
-/// A cell without a lock.
+/// A cell without a lock, of the policy [`Serial`].
 #[derive(Debug)]
-pub(crate) struct SerialCell<T> {
+pub struct SerialCell<T> {
     value: UnsafeCell<T>,
     #[cfg(debug_assertions)]
     is_used: std::cell::Cell<bool>,
 }
 
-// SAFETY: such cells exist in domains only that were opened with FI_THREAD_DOMAIN, by which the
-// program has promised never to be in two calls on one domain's objects at a time. The values are
-// `Send`, so each call may be another thread's.
+// SAFETY: `Serial` alone makes such cells, by whose promise no two threads use one at a time. The
+// values are `Send`, so each use may be another thread's.
 unsafe impl<T: Send> Sync for SerialCell<T> {}
 
-impl<T: Send + 'static> Guard<T> for SerialCell<T> {
+impl<T> SerialCell<T> {
     fn new(value: T) -> Self {
         Self {
             value: UnsafeCell::new(value),
@@ -147,13 +173,15 @@ impl<T: Send + 'static> Guard<T> for SerialCell<T> {
             is_used: std::cell::Cell::new(false),
         }
     }
+}
 
+impl<T: Send + 'static> Guard<T> for SerialCell<T> {
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         #[cfg(debug_assertions)]
-        assert!(!self.is_used.replace(true), "two uses at a time under FI_THREAD_DOMAIN");
-        // SAFETY: no other thread is here, see above, and `f` does not come back to this cell,
-        // which the assertion has watched over in every test.
+        assert!(!self.is_used.replace(true), "two uses at a time of a cell without a lock");
+        // SAFETY: the promise of `Serial`, which the assertion watches over in every test: nobody
+        // else is here.
         let result = f(unsafe { &mut *self.value.get() });
         #[cfg(debug_assertions)]
         self.is_used.set(false);
@@ -165,8 +193,14 @@ impl<T: Send + 'static> Guard<T> for SerialCell<T> {
 mod tests {
     use super::*;
 
+    enum OneThread {}
+
+    // SAFETY: each test has cells of its own in one thread. The one that uses a cell within a use
+    // is there with the assertion only, which comes first.
+    unsafe impl Promise for OneThread {}
+
     fn count<L: Policy>() -> u32 {
-        let cell = L::Cell::new(1);
+        let cell = L::cell(1);
         cell.with(|value| *value += 1);
         cell.with(|value| *value)
     }
@@ -174,11 +208,11 @@ mod tests {
     #[test]
     fn both_kinds_keep_their_value() {
         assert_eq!(count::<Shared>(), 2);
-        assert_eq!(count::<Serial>(), 2);
+        assert_eq!(count::<Serial<OneThread>>(), 2);
     }
 
     fn visits<L: Policy>() {
-        let cell = L::Visited::new(1);
+        let cell = L::visited(1);
         cell.admit();
         assert_eq!(cell.with(|value| (*value, cell.visit(|value| *value))), (1, None));
         assert_eq!(cell.visit(|value| std::mem::replace(value, 2)), Some(1));
@@ -188,7 +222,7 @@ mod tests {
     #[test]
     fn our_thread_comes_only_while_the_program_is_in_no_call() {
         visits::<Shared>();
-        visits::<Serial>();
+        visits::<Serial<OneThread>>();
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use crate::error::Outcome;
 use crate::object::wait::Wait;
-use crate::sys::cell::{Guard, Policy};
-use ayre::endpoint::raw::Lease;
+use ayre_guest::cell::{Guard, Policy};
 use rustix::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -22,45 +21,10 @@ pub(crate) trait Source: Send + Sync + 'static {
         true
     }
 
-    /// A domain's own thread is to serve peers here from now on, whenever the program stays away.
-    fn admit(&self, _visitor: Visitor) {}
-
-    /// Serves the source, when the lease has expired, the bell has rung, or there is more to do.
-    fn tend(&self) -> Tended {
-        if self.progress() { Tended::Moved } else { Tended::Waits }
-    }
-
-    /// Whether the descriptor is readable.
-    fn has_rung(&self) -> bool {
-        false
-    }
-
     /// The descriptor that becomes readable, for sleepers.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-}
-
-/// How a domain's own thread and the program tell each other who is there.
-#[derive(Clone, Debug)]
-pub(crate) struct Visitor {
-    /// The wait object of the thread.
-    pub(crate) wait: Arc<Wait>,
-    /// The program's on the source.
-    pub(crate) lease: Lease,
-}
-
-/// The result of a visit of the domain's own thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tended {
-    /// There may be more to do.
-    Moved,
-    /// Nothing, until the bell rings.
-    Waits,
-    /// The program comes: there is nothing to do while the lease lasts.
-    Left,
-    /// Nothing, until the program has come.
-    Full,
 }
 
 /// The sources that calls on a queue or a counter give time to.
@@ -70,7 +34,7 @@ pub(crate) struct Sources<L: Policy> {
 
 impl<L: Policy> Sources<L> {
     pub(crate) fn new() -> Self {
-        Self { all: L::Cell::new(Vec::new()) }
+        Self { all: L::cell(Vec::new()) }
     }
 
     /// Adds a source. A sleeper in `wait` wakes for it, too.

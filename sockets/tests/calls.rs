@@ -192,7 +192,7 @@ rows! {
     starts:
         connects_as_nobody buffers_of_the_listener buffers_of_the_connection room_before_accept
         edge_of_room_before_accept edge_of_room_of_one_added_before room_of_one_at_stdin
-        forks_at_once patience_of_the_client signal_before_connect;
+        forks_at_once daemon_with_unread_bytes patience_of_the_client signal_before_connect;
     rows:
         read_and_write peek waitall dontwait receive_timeout available options half_close
         close_with_unread_bytes close_with_unread_bytes_before_a_mark linger_zero broken_pipe

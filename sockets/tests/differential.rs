@@ -3,6 +3,8 @@
 //!
 //! `AYRE_SOCKETS_TEST_HOSTS_EVERY` is 1 where all programs are to be run between hosts, too.
 //! `AYRE_SOCKETS_PROGRAMS` is the number of programs, `AYRE_SOCKETS_SEED` another seed.
+//! `AYRE_SOCKETS_AT_ONCE` searches run side by side, each of so many programs, with the seeds that
+//! follow. More of them than processors find what a quiet machine hides.
 //! `AYRE_SOCKETS_WITHOUT` names words: programs that have one of them are left out. So a search
 //! goes on beyond a mistake that it has found. `AYRE_SOCKETS_CORPUS` names another folder of
 //! programs to run.
@@ -127,7 +129,7 @@ fn number(name: &str, default: u32) -> u32 {
     text.map_or(default, |text| text.parse().expect("the variable is a number"))
 }
 
-fn runner(programs: u32, shrinks: u32) -> TestRunner {
+fn runner(programs: u32, shrinks: u32, later: u32) -> TestRunner {
     let config = Config {
         cases: programs,
         failure_persistence: None,
@@ -136,14 +138,25 @@ fn runner(programs: u32, shrinks: u32) -> TestRunner {
         ..Config::default()
     };
     let mut seed = [0; 32];
-    seed[..4].copy_from_slice(&number("AYRE_SOCKETS_SEED", 1).to_le_bytes());
+    let number = number("AYRE_SOCKETS_SEED", 1).wrapping_add(later);
+    seed[..4].copy_from_slice(&number.to_le_bytes());
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
 /// Runs random programs by `check`.
-fn search(check: impl Fn(&Program) -> Result<(), String>) {
+fn search(check: impl Fn(&Program) -> Result<(), String> + Sync) {
+    std::thread::scope(|scope| {
+        for later in 0..number("AYRE_SOCKETS_AT_ONCE", 1) {
+            let check = &check;
+            scope.spawn(move || search_from(later, check));
+        }
+    });
+}
+
+/// As [`search`], with the seed that comes so many numbers later.
+fn search_from(later: u32, check: impl Fn(&Program) -> Result<(), String>) {
     let programs = number("AYRE_SOCKETS_PROGRAMS", PROGRAMS);
-    let mut runner = runner(programs, 300);
+    let mut runner = runner(programs, 300, later);
     let without = std::env::var("AYRE_SOCKETS_WITHOUT").unwrap_or_default();
     let without: Vec<_> = without.split(',').filter(|word| !word.is_empty()).collect();
     let found = runner.run(&program::program(), |program| {
@@ -193,7 +206,7 @@ fn programs_that_once_failed_do_so_no_more() {
 #[test]
 fn the_model_finds_planted_faults() {
     for fault in FAULTS {
-        let found = runner(60, 0).run(&program::program(), |program| {
+        let found = runner(60, 0, 0).run(&program::program(), |program| {
             let found = run(&program, Net::Plain, Some(fault)).is_err();
             prop_assert!(!found);
             Ok(())
@@ -205,7 +218,7 @@ fn the_model_finds_planted_faults() {
 /// A text is a program, and the program has that text.
 #[test]
 fn programs_come_back_from_their_text() {
-    runner(200, 300)
+    runner(200, 300, 0)
         .run(&program::program(), |program| {
             let text = program.text();
             prop_assert_eq!(Program::parse(&text).text(), text);

@@ -241,6 +241,41 @@ pub(crate) fn forks_at_once(end: &mut End) {
     talk(end);
 }
 
+// spec: SOCK-69, SOCK-70
+/// The process that has connected ends, and its daemon reads what had come before that.
+pub(crate) fn daemon_with_unread_bytes(end: &mut End) {
+    const PARENT_ENDED: usize = 10;
+    const DAEMON: usize = 11;
+    if end.server {
+        call!(prctl(libc::PR_SET_CHILD_SUBREAPER, 1)).expect("the daemon becomes its child");
+        let parent = call::fork().expect("a child");
+        if parent > 0 {
+            assert_eq!(call::wait_for(parent), Ok(0), "the parent of the daemon ends well");
+            end.shared.set(PARENT_ENDED, 1);
+            assert!(end.shared.wait(|shared| shared.get(DAEMON) != 0), "the daemon tells");
+            let daemon = end.shared.get(DAEMON) as c_int;
+            assert_eq!(call::wait_for(daemon), Ok(0), "the daemon ends well");
+            call::exit_now(0);
+        }
+    }
+    end.connect();
+    end.bring(10);
+    if end.server {
+        let told = call!(daemon(1, 1));
+        end.told("daemon", told);
+        end.shared.set(DAEMON, u64::from(std::process::id()));
+        let has_ended = end.shared.wait(|shared| shared.get(PARENT_ENDED) != 0);
+        assert!(has_ended, "the parent ends");
+    }
+    end.meet();
+    if end.server {
+        let mut bytes = [0; 10];
+        end.read_exactly(&mut bytes);
+        end.say("bytes", bytes);
+    }
+    talk(end);
+}
+
 pub(crate) fn buffers_of_the_connection(end: &mut End) {
     end.connect();
     make_small(end.server, end.fd);

@@ -11,7 +11,7 @@ export AYRE_SOAK="${AYRE_SOAK:-300}"
 # Programs of socket calls that run over TCP and over the library for sockets, by several searches
 # at a time: faults show under load that a quiet machine hides.
 export AYRE_SOCKETS_PROGRAMS="${AYRE_SOCKETS_PROGRAMS:-7000}"
-export AYRE_SOCKETS_AT_ONCE="${AYRE_SOCKETS_AT_ONCE:-$(($(nproc) + 1))}"
+export AYRE_SOCKETS_TEST_AT_ONCE="${AYRE_SOCKETS_TEST_AT_ONCE:-$(($(nproc) + 1))}"
 export AYRE_SOCKETS_TEST_HOSTS_EVERY="${AYRE_SOCKETS_TEST_HOSTS_EVERY:-1}"
 # Simulated networks of each test of the link.
 export SEEDS="${SEEDS:-20000}"

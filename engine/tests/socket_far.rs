@@ -399,7 +399,11 @@ fn a_writer_whose_far_reader_has_gone_outlives_the_link() {
             let _ = far.read(&mut [0], RecvFlags::empty());
             near.connection.counts_out().kernel > before.kernel
         });
-        until(|| far.read(&mut [0], RecvFlags::empty()).is_err() && far.connection.is_settled());
+        let written = near.connection.counts_out();
+        until(|| {
+            let _ = far.read(&mut [0], RecvFlags::empty());
+            far.connection.counts_in() == written && far.connection.is_settled()
+        });
         far.connection.want_bytes(None);
         until(|| near.connection.writable() == Ready::Yes);
         // It begins another ring as the reader goes.

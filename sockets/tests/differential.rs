@@ -3,7 +3,7 @@
 //!
 //! `AYRE_SOCKETS_TEST_HOSTS_EVERY` is 1 where all programs are to be run between hosts, too.
 //! `AYRE_SOCKETS_PROGRAMS` is the number of programs, `AYRE_SOCKETS_SEED` another seed.
-//! `AYRE_SOCKETS_AT_ONCE` searches run side by side, each of so many programs, with the seeds that
+//! `AYRE_SOCKETS_TEST_AT_ONCE` searches run side by side, each of so many programs, with the seeds that
 //! follow. More of them than processors find what a quiet machine hides.
 //! `AYRE_SOCKETS_WITHOUT` names words: programs that have one of them are left out. So a search
 //! goes on beyond a mistake that it has found. `AYRE_SOCKETS_CORPUS` names another folder of
@@ -146,7 +146,7 @@ fn runner(programs: u32, shrinks: u32, later: u32) -> TestRunner {
 /// Runs random programs by `check`.
 fn search(check: impl Fn(&Program) -> Result<(), String> + Sync) {
     std::thread::scope(|scope| {
-        for later in 0..number("AYRE_SOCKETS_AT_ONCE", 1) {
+        for later in 0..number("AYRE_SOCKETS_TEST_AT_ONCE", 1) {
             let check = &check;
             scope.spawn(move || search_from(later, check));
         }

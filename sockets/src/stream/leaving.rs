@@ -25,7 +25,8 @@ impl Stream {
     }
 
     /// Those of the kernel's events that are to be told now. Of bytes and of an end behind others,
-    /// the link tells first. A reset is told at once, with all that was asked for.
+    /// the link tells first. A reset is told at once, with all that was asked for. So is a hang-up
+    /// of which the link has told since the kernel was asked, without a word of bytes.
     // spec: SOCK-67
     pub(crate) fn in_turn(&self, fd: i32, (wanted, told): (PollFlags, PollFlags)) -> PollFlags {
         let readable = PollFlags::IN | PollFlags::RDNORM | PollFlags::RDHUP;
@@ -33,8 +34,11 @@ impl Stream {
         if told.contains(PollFlags::ERR | PollFlags::HUP) {
             return told | (wanted & readable);
         }
-        let is_early = told.intersects(inward) && self.is_ahead_of_link(fd);
-        if is_early { told - inward } else { told }
+        if told.intersects(inward) && self.is_ahead_of_link(fd) {
+            return told - inward;
+        }
+        let is_over = told.contains(PollFlags::HUP) && self.connection.is_far();
+        if is_over { told | (wanted & readable) } else { told }
     }
 
     /// The socket is about to be used where this library does not see it: from now on, it is the

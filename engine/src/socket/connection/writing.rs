@@ -145,8 +145,10 @@ impl Connection {
         !end.is_in_ring() && untaken > most
     }
 
-    /// The way of the next bytes; tells the reader where it changes. A ring is begun only if the
+    /// The way of the next bytes; tells the reader where it changes. A ring is begun only where it
+    /// has room: a writer to which the kernel has told of room finds some. It is begun only if the
     /// reader, which sees that, has not gone back to the kernel at the same moment.
+    // spec: SOCK-17
     #[inline]
     pub(super) fn begin(
         &self,
@@ -158,7 +160,8 @@ impl Connection {
             return self.begin_far(shared, end, by_ring);
         }
         let before = *end;
-        let way = end.way(self.taken_by_peer(shared, end), by_ring);
+        let taken = self.taken_by_peer(shared, end);
+        let way = end.way(taken, by_ring && may_use_ring(end, &taken));
         self.tell_way(shared, end, &before);
         let begins_ring = by_ring && end.written.segment != before.written.segment;
         if begins_ring && !shared.slot.wants().look().is_ring() {
@@ -186,8 +189,9 @@ impl Connection {
         let before = *end;
         let mut way = Ok(To::Wait);
         let mut begin = || {
-            let by_ring = by_ring && shared.slot.wants().get().is_ring();
+            let is_wanted = by_ring && shared.slot.wants().get().is_ring();
             let taken = self.taken_by_peer(shared, end);
+            let by_ring = is_wanted && may_use_ring(end, &taken);
             way = way_out(end, &Progress { taken, known: shared.slot.known() }, by_ring);
             self.tell_way(shared, end, &before);
         };
@@ -323,17 +327,17 @@ impl Connection {
         let written = end.written;
         let is_wanted = shared.slot.wants().get().is_ring() && !self.seat.refuses();
         let is_plain = shared.pair.has_plain_link();
-        let by_ring =
-            is_wanted && !self.seat.is_ended() && !(is_plain && self.is_bulk(shared, &end));
-        let Taken { head, segment } = shared.slot.taken();
-        let is_full = written.segment.wrapping_sub(segment) as usize + 1 >= MARKS;
+        let taken = shared.slot.taken();
+        let may_be = may_use_ring(&end, &taken) && !(is_plain && self.is_bulk(shared, &end));
+        let by_ring = is_wanted && !self.seat.is_ended() && may_be;
+        let is_full = written.segment.wrapping_sub(taken.segment) as usize + 1 >= MARKS;
         let is_in_ring = end.is_in_ring() && !end.is_left;
         let is_unknown = shared.pair.is_far() && shared.slot.known() != written.segment;
         let goes_on = is_plain && !is_full && !is_unknown;
         match by_ring {
             true if is_full && !is_in_ring => Ready::AskKernel,
             true => {
-                let used = written.tail.saturating_sub(head);
+                let used = written.tail.saturating_sub(taken.head);
                 let place = written.tail.wrapping_sub(written.origin) % RING;
                 let is_small = is_in_ring && place >= SMALL && !self.seat.is_large();
                 match RING.saturating_sub(used) {
@@ -346,4 +350,10 @@ impl Connection {
             false => Ready::AskKernel,
         }
     }
+}
+
+/// Whether a ring has begun, or has room for more than a few bytes.
+const fn may_use_ring(end: &Outgoing, taken: &Taken) -> bool {
+    let untaken = end.written.tail.saturating_sub(taken.head);
+    end.is_in_ring() || RING.saturating_sub(untaken) >= WRITABLE
 }

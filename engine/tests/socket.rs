@@ -382,31 +382,6 @@ fn a_writer_that_has_no_mark_left_is_woken() {
     assert!(is_readable(&near.room.fd()), "the writer sleeps for ever");
 }
 
-// The kernel may have told that it has room.
-// spec: SOCK-17
-#[test]
-fn a_ring_without_room_is_not_begun() {
-    let [near, far] = connect(&pair());
-    let mut written = 0;
-    while written < 2 * RING {
-        written += near.write(&bytes(written, 10_000)).expect("the kernel has room") as u64;
-    }
-    far.connection.want_bytes(None);
-    assert_eq!(near.connection.writable(), Ready::AskKernel);
-    written += near.write(&bytes(written, 10_000)).expect("the kernel has room still") as u64;
-    assert_eq!(near.written_by_ring(), 0);
-    let mut into = vec![0; 10_000];
-    let mut read = 0;
-    while read < written {
-        let len = far.read(&mut into, RecvFlags::empty()).expect("TCP has brought them");
-        check(read, &into[..len]);
-        read += len as u64;
-    }
-    assert_eq!(near.connection.writable(), Ready::Yes);
-    assert_eq!(near.write(&[1]), Ok(1));
-    assert_eq!(near.written_by_ring(), 1);
-}
-
 // spec: SOCK-24
 #[test]
 fn the_death_of_a_peer_is_seen_while_the_ring_is_full() {

@@ -1,4 +1,5 @@
-//! The memory of rings: how many are large at a time, and what goes back to the system.
+//! The memory of rings: how many are large at a time, what goes back to the system, and how much a
+//! ring has as it begins.
 #[path = "socket/world.rs"]
 mod world;
 
@@ -167,4 +168,29 @@ fn closed_connections_make_room_for_large_rings() {
             near.close();
         }
     }
+}
+
+// The kernel may have told that it has room.
+// spec: SOCK-17
+#[test]
+fn a_ring_without_room_is_not_begun() {
+    let [near, far] = connect(&pair());
+    let mut written = 0;
+    while written < 2 * RING {
+        written += near.write(&bytes(written, 10_000)).expect("the kernel has room") as u64;
+    }
+    far.connection.want_bytes(None);
+    assert_eq!(near.connection.writable(), Ready::AskKernel);
+    written += near.write(&bytes(written, 10_000)).expect("the kernel has room still") as u64;
+    assert_eq!(near.written_by_ring(), 0);
+    let mut into = vec![0; 10_000];
+    let mut read = 0;
+    while read < written {
+        let len = far.read(&mut into, RecvFlags::empty()).expect("TCP has brought them");
+        check(read, &into[..len]);
+        read += len as u64;
+    }
+    assert_eq!(near.connection.writable(), Ready::Yes);
+    assert_eq!(near.write(&[1]), Ok(1));
+    assert_eq!(near.written_by_ring(), 1);
 }

@@ -3,8 +3,8 @@
 //!
 //! `AYRE_SOCKETS_TEST_HOSTS_EVERY` is 1 where all programs are to be run between hosts, too.
 //! `AYRE_SOCKETS_PROGRAMS` is the number of programs, `AYRE_SOCKETS_SEED` another seed.
-//! `AYRE_SOCKETS_TEST_AT_ONCE` searches run side by side, each of so many programs, with the seeds that
-//! follow. More of them than processors find what a quiet machine hides.
+//! `AYRE_SOCKETS_TEST_AT_ONCE` searches run side by side, each of that number of programs, with the
+//! seeds that follow. More of them than processors find what a quiet machine hides.
 //! `AYRE_SOCKETS_WITHOUT` names words: programs that have one of them are left out. So a search
 //! goes on beyond a mistake that it has found. `AYRE_SOCKETS_CORPUS` names another folder of
 //! programs to run.
@@ -153,7 +153,7 @@ fn search(check: impl Fn(&Program) -> Result<(), String> + Sync) {
     });
 }
 
-/// As [`search`], with the seed that comes so many numbers later.
+/// As [`search`], with a later seed.
 fn search_from(later: u32, check: impl Fn(&Program) -> Result<(), String>) {
     let programs = number("AYRE_SOCKETS_PROGRAMS", PROGRAMS);
     let mut runner = runner(programs, 300, later);

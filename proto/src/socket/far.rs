@@ -352,7 +352,8 @@ impl Proxy {
     }
 
     /// How far the far reader has come for good, where the link has died behind these words of the
-    /// program's writer: it takes back all else. None: bytes of a ring are lost, or would come twice.
+    /// program's writer: it takes back all else. None: bytes of a ring are lost, or would come
+    /// twice.
     // spec: SOCK-70
     pub fn last_progress(&self, written: &Written) -> Option<Progress> {
         let Progress { taken, known } = self.far;

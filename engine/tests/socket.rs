@@ -1,5 +1,7 @@
 //! Connections whose bytes go by rings: both ends in this process, each step by each end at any
 //! time, against a stream that is one list of bytes.
+#[path = "socket/leaving.rs"]
+mod leaving;
 #[path = "socket/world.rs"]
 mod world;
 
@@ -399,29 +401,6 @@ fn the_death_of_a_peer_is_seen_while_the_ring_is_full() {
         let result = (0..1000).map(|_| near.write(b"more")).find(|it| *it != Err(Errno::AGAIN));
         let is_told = matches!(result, Some(Err(Errno::PIPE | Errno::CONNRESET) | Ok(_)));
         assert!(is_told, "has unread: {has_unread}");
-    }
-}
-
-#[test]
-fn bytes_in_the_ring_of_a_reader_that_has_left_precede_the_end() {
-    for closes in [false, true] {
-        let [near, far] = connect(&pair());
-        far.connection.want_bytes(None);
-        assert_eq!(near.write(b"request"), Ok(7));
-        assert_eq!(near.written_by_ring(), 7);
-        far.connection.leave_reading();
-        match closes {
-            true => {
-                near.close();
-            }
-            false => near.end_writing(),
-        }
-        near.socket.shutdown(Shutdown::Write).unwrap();
-        let mut into = [0; 16];
-        assert!(readable_within(&[far.socket.as_fd()], LONG));
-        // As a program does that does not have this library.
-        let got = std::io::Read::read(&mut &far.socket, &mut into).unwrap();
-        assert_eq!(&into[..got], b"request", "closes: {closes}");
     }
 }
 

@@ -44,8 +44,11 @@ pub enum Wants {
     Kernel,
     /// As [`Self::Kernel`]; a writer that has put bytes into the ring meanwhile rings this bell.
     KernelBell(u16),
-    /// It will never look at the ring again.
+    /// It does not look at the ring. Within a host it may come back, until the writer has claimed
+    /// what the ring has.
     Gone,
+    /// It has gone, and the writer has claimed what the ring has: the reader never looks again.
+    Claimed,
     /// It is awake, and looks at the ring before it sleeps.
     Looking,
     /// It sleeps, or may do so: the writer rings this bell.
@@ -63,6 +66,7 @@ impl Wants {
             Self::Kernel => 0,
             Self::Gone => 1,
             Self::Looking => 2,
+            Self::Claimed => 3,
             Self::Bell(bell) => FIRST_BELL + 2 * bell as u32,
             Self::KernelBell(bell) => FIRST_BELL + 2 * bell as u32 + 1,
         }
@@ -73,6 +77,7 @@ impl Wants {
         match word {
             1 => Self::Gone,
             2 => Self::Looking,
+            3 => Self::Claimed,
             FIRST_BELL.. if (word - FIRST_BELL) / 2 <= u16::MAX as u32 => {
                 let bell = ((word - FIRST_BELL) / 2) as u16;
                 if word.is_multiple_of(2) { Self::Bell(bell) } else { Self::KernelBell(bell) }
@@ -85,8 +90,13 @@ impl Wants {
     pub const fn bell(self) -> Option<u16> {
         match self {
             Self::Bell(bell) | Self::KernelBell(bell) => Some(bell),
-            Self::Kernel | Self::Gone | Self::Looking => None,
+            Self::Kernel | Self::Gone | Self::Claimed | Self::Looking => None,
         }
+    }
+
+    /// Whether what the ring has is the writer's, or the writer may claim it.
+    pub const fn is_gone(self) -> bool {
+        matches!(self, Self::Gone | Self::Claimed)
     }
 
     /// Whether the reader looks at the ring by itself or when it is woken.

@@ -188,7 +188,7 @@ rows! {
         program_by_execv program_by_execvp program_by_execvpe program_by_execve program_by_fexecve
         program_by_execveat program_by_syscall program_by_vfork program_by_posix_spawn
         program_by_posix_spawnp program_by_system program_by_popen
-        program_while_bytes_are_unread daemon passed_on;
+        program_while_bytes_are_unread program_while_the_peer_sleeps daemon passed_on;
     starts:
         connects_as_nobody buffers_of_the_listener buffers_of_the_connection room_before_accept
         edge_of_room_before_accept edge_of_room_of_one_added_before room_of_one_at_stdin

@@ -18,7 +18,8 @@ pub(crate) fn told(position: &AtomicU64) -> u64 {
     position.load(Ordering::Acquire)
 }
 
-/// A word by which an end says whether it is to be woken. Once it has gone, it says nothing else.
+/// A word by which an end says whether it is to be woken. Once it has gone, it says nothing else,
+/// unless it comes back before the other end has claimed what it has left.
 pub(crate) struct Doorbell<'a>(&'a AtomicU32);
 
 impl<'a> Doorbell<'a> {
@@ -34,10 +35,10 @@ impl<'a> Doorbell<'a> {
 
     /// Says it, unless this end has gone; then orders what is looked at next behind that.
     pub(crate) fn set(&self, wants: Wants) {
-        let (gone, word) = (Wants::Gone.to_word(), wants.to_word());
+        let word = wants.to_word();
         // Relaxed: the exchange decides.
         let mut last = self.0.load(Ordering::Relaxed);
-        while last != gone {
+        while !Wants::of_word(last).is_gone() {
             // SOCK-R6: this end's positions.
             match self.0.compare_exchange(last, word, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
@@ -46,6 +47,27 @@ impl<'a> Doorbell<'a> {
         }
         // FENCE-A1: the other end publishes and then looks at this word, behind a fence of its own.
         fence(Ordering::SeqCst);
+    }
+
+    /// This end, which has gone, wants bytes by the kernel again. False where the other end has
+    /// claimed what it has left. Orders what is looked at next behind that.
+    pub(crate) fn come_back(&self) -> bool {
+        let (gone, kernel) = (Wants::Gone.to_word(), Wants::Kernel.to_word());
+        // SOCK-R6: this end's positions. Relaxed: a claimed word tells nothing else.
+        let result = self.0.compare_exchange(gone, kernel, Ordering::Release, Ordering::Relaxed);
+        // FENCE-A1: the other end publishes and then looks at this word, behind a fence of its own.
+        fence(Ordering::SeqCst);
+        result.is_ok()
+    }
+
+    /// Claims what the other end, which has gone, has left. False where it has come back.
+    pub(crate) fn claim(&self) -> bool {
+        let (gone, claimed) = (Wants::Gone.to_word(), Wants::Claimed.to_word());
+        // SOCK-A6: all that the end did before it has gone.
+        match self.0.compare_exchange(gone, claimed, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => true,
+            Err(found) => found == claimed,
+        }
     }
 
     /// The wish of the other end, after all that was published before.

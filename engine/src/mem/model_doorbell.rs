@@ -179,3 +179,35 @@ fn nobody_sleeps_while_there_are_bytes_or_there_is_room() {
         assert!(text.contains("deadlock"), "{mutant:?} fails for another reason: {text}");
     }
 }
+
+/// A reader leaves the ring, comes back, takes what is there, and leaves again. Meanwhile its
+/// writer claims what is there. Both use the byte of the ring as their own: loom reports a race.
+fn check_claim(claim: fn(&Doorbell<'_>) -> bool) {
+    loom::model(move || {
+        let [writer, reader] = [End::new(), End::new()];
+        let (ring, mutant) = (UnsafeCell::new(1), Mutant::None);
+        let bed = Arc::new(Bed { writer, reader, ring, mutant });
+        let writing = bed.clone();
+        let take = |bed: &Bed, may_take| match may_take {
+            // SAFETY: loom checks that nothing else uses it.
+            true => bed.ring.with_mut(|byte| unsafe { std::mem::take(&mut *byte) }),
+            false => 0,
+        };
+        let writer = thread::spawn(move || take(&writing, claim(&writing.reader.doorbell())));
+        let doorbell = bed.reader.doorbell();
+        doorbell.set(Wants::Gone);
+        let taken = take(&bed, doorbell.come_back());
+        doorbell.set(Wants::Gone);
+        let claimed = writer.join().expect("the writer ends");
+        assert!(taken + claimed <= 1, "nobody gets it twice");
+        assert!(doorbell.claim(), "what is left is the writer's in the end");
+    });
+}
+
+// spec: SOCK-21
+#[test]
+fn what_a_reader_has_left_is_its_own_or_the_writers() {
+    check_claim(|doorbell| doorbell.claim());
+    let run = AssertUnwindSafe(|| check_claim(|doorbell| doorbell.get() == Wants::Gone));
+    catch_unwind(run).expect_err("a writer that only looks takes what the reader takes");
+}

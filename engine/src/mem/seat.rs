@@ -204,13 +204,17 @@ const SLOT: usize = 120;
 const OWED: usize = 128;
 const IS_ENDED: usize = 144;
 const REFUSES: usize = 148;
-const HAS_LEFT_READING: usize = 152;
+const READING_LEFT: usize = 152;
 const HAS_SHUT_READING: usize = 156;
 const HOLDERS: usize = 160;
 const HOLDER_END: usize = 176;
 const USERS: usize = 176;
 const IS_CLOSED: usize = 180;
 const KERNEL_WRITTEN: usize = 184;
+
+/// Of [`READING_LEFT`].
+const LEFT: u32 = 1;
+const CAME_BACK: u32 = 2;
 
 /// Holders that a seat tells apart.
 const MOST_HOLDERS: usize = (HOLDER_END - HOLDERS) / 4;
@@ -447,14 +451,25 @@ impl Seat {
         self.0.set_half(IS_ENDED, 1);
     }
 
-    /// Whether this end reads by the kernel only, whatever the ring still has.
+    /// Whether this end has left what the ring has to the writer.
     #[inline]
     pub(crate) fn has_left_reading(&self) -> bool {
-        self.0.get_half(HAS_LEFT_READING) != 0
+        self.0.get_half(READING_LEFT) == LEFT
+    }
+
+    /// Whether no later bytes may come by the ring: this end has left it, also where it has come
+    /// back since.
+    pub(crate) fn has_ever_left_reading(&self) -> bool {
+        self.0.get_half(READING_LEFT) != 0
     }
 
     pub(crate) fn leave_reading(&self) {
-        self.0.set_half(HAS_LEFT_READING, 1);
+        self.0.set_half(READING_LEFT, LEFT);
+    }
+
+    /// This end reads what the ring has, after all.
+    pub(crate) fn come_back_to_reading(&self) {
+        self.0.set_half(READING_LEFT, CAME_BACK);
     }
 
     /// Whether this end has told the kernel that it reads nothing any more.

@@ -49,7 +49,7 @@ pub(crate) const SLOTS: u32 = 1 << 14;
 /// Bells of each side of a pair.
 pub(crate) const BELLS: u16 = 1024;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"ayresok4");
+const MAGIC: u64 = u64::from_le_bytes(*b"ayresok5");
 /// Of each side, half a word.
 const PROCESSES: u64 = 8;
 const HAND: u64 = 16;

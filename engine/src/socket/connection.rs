@@ -125,7 +125,7 @@ impl Connection {
     /// Whether this side has gone over to the kernel for good, or has closed the connection.
     fn has_left(&self) -> bool {
         let is_closed = self.is_closed.load(Ordering::Relaxed);
-        is_closed || self.seat.has_left_reading() || self.seat.refuses()
+        is_closed || self.seat.has_ever_left_reading() || self.seat.refuses()
     }
 
     /// Why this side cannot be offered: it has gone over to the kernel, or others have it, too.
@@ -304,7 +304,7 @@ impl Connection {
     fn take_back_late(&self, socket: BorrowedFd<'_>) {
         let Some(shared) = self.shared.get() else { return };
         let mut end = self.seat.outgoing();
-        if shared.slot.wants().get() == Wants::Gone && !end.is_left {
+        if shared.slot.wants().get().is_gone() && !end.is_left {
             let _ = self.take_back(shared, socket, &mut end);
         }
     }
@@ -342,7 +342,9 @@ impl Connection {
     /// This process closes the connection. Returns whether bytes that nobody has read are in the
     /// ring, where no other process has it.
     pub fn close(&self, socket: BorrowedFd<'_>) -> bool {
-        let is_unread = self.shared().is_some() && self.is_readable();
+        // Where another program has the socket, too, the writer passes such bytes on.
+        let is_alone = !self.seat.has_ever_left_reading();
+        let is_unread = is_alone && self.shared().is_some() && self.is_readable();
         let _ = self.settle(socket);
         large::forget(&self.seat);
         if self.is_closed.swap(true, Ordering::Relaxed) || !self.seat.let_go() {

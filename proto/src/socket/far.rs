@@ -42,7 +42,7 @@ pub enum Way {
 impl Way {
     const fn of(wants: Wants) -> Self {
         match wants {
-            Wants::Gone => Self::Gone,
+            Wants::Gone | Wants::Claimed => Self::Gone,
             wants if wants.is_ring() => Self::Ring,
             _ => Self::Kernel,
         }

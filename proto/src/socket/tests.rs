@@ -227,7 +227,8 @@ fn an_empty_ring_begins_anew() {
 fn a_word_says_what_the_reader_wants() {
     let bells = [0, 1, u16::MAX].into_iter();
     let bells = bells.flat_map(|bell| [Wants::Bell(bell), Wants::KernelBell(bell)]);
-    for wants in [Wants::Kernel, Wants::Gone, Wants::Looking].into_iter().chain(bells) {
+    let others = [Wants::Kernel, Wants::Gone, Wants::Claimed, Wants::Looking];
+    for wants in others.into_iter().chain(bells) {
         assert_eq!(Wants::of_word(wants.to_word()), wants);
     }
     assert_eq!(Wants::of_word(u32::MAX), Wants::Kernel);

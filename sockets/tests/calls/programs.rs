@@ -247,6 +247,26 @@ pub(crate) fn passed_on(end: &mut End) {
     }
 }
 
+/// The process goes on while its peer makes no call, and reads what it has left.
+// spec: SOCK-21
+pub(crate) fn program_while_the_peer_sleeps(end: &mut End) {
+    for round in 0..2 {
+        end.bring(10);
+        if end.server {
+            let told = if round == 0 { call!(system(c"true".as_ptr())) } else { Ok(0) };
+            end.told("system", told);
+            let told = call::ioctl_number(end.fd, libc::FIONREAD);
+            end.say("FIONREAD", told);
+            let told = poll(end.fd, libc::POLLIN, TIME);
+            end.say("poll", told);
+            let mut bytes = [0; 10];
+            end.read_exactly(&mut bytes);
+            end.say("bytes", bytes);
+        }
+        end.meet();
+    }
+}
+
 /// Its peer has ended, and so could not pass on what lies in the ring.
 // spec: SOCK-21
 pub(crate) fn program_while_bytes_are_unread(end: &mut End) {

@@ -61,18 +61,10 @@ impl Strand {
         self.setting.shared.set(self.place().sign(self.phase, number), 1);
     }
 
-    /// Waits for a sign of the other end. That may have left the ring meanwhile: within a host, it
-    /// gets what the ring has in this end's next call. It is a known limit of the library.
+    /// Waits for a sign of the other end, without a call on the connection.
     pub(crate) fn await_signal(&self, number: usize) {
         let word = self.place().sign(self.phase, number);
-        let is_far = std::env::var_os("AYRE_SOCKETS_HOSTS").is_some();
-        let has_come = self.setting.shared.wait(|shared| {
-            if !is_far && shared.get(word) == 0 {
-                let _ = send(self.fd, &[], libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
-            }
-            shared.get(word) != 0
-        });
-        if !has_come {
+        if !self.setting.shared.wait(|shared| shared.get(word) != 0) {
             self.fail(&format!("sign {number} of the other end did not come"));
         }
     }

@@ -2,7 +2,7 @@
 use super::{Connection, Shared, advanced};
 use crate::mem::family;
 use ayre_proto::lane::Malformed;
-use ayre_proto::socket::{Outgoing, TakenBack, Wants};
+use ayre_proto::socket::{Outgoing, TakenBack};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -14,7 +14,7 @@ impl Connection {
     /// `EAGAIN` where the kernel has no room for it yet.
     pub fn settle(&self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         let Some(shared) = self.shared() else { return Ok(()) };
-        if shared.slot.wants().get() != Wants::Gone {
+        if !shared.slot.wants().get().is_gone() {
             return Ok(());
         }
         let Some(_held) = family::lock(self.seat.write_lock()) else { return Ok(()) };
@@ -30,12 +30,18 @@ impl Connection {
         paid
     }
 
+    /// Takes back what the ring has, unless the reader has come back meanwhile.
+    // spec: SOCK-21
     pub(super) fn take_back(
         &self,
         shared: &Shared,
         socket: BorrowedFd<'_>,
         end: &mut Outgoing,
     ) -> Result<(), Errno> {
+        // Between hosts a reader that has gone never comes back.
+        if !shared.pair.is_far() && !shared.slot.wants().claim() {
+            return Ok(());
+        }
         let before = *end;
         match end.take_back(self.taken_by_peer(shared, end)) {
             Err(Malformed) => Err(self.break_off(socket)),

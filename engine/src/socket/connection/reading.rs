@@ -3,7 +3,7 @@ use super::{Connection, Shared, advanced};
 use crate::mem::family::{self, Held};
 use crate::sync::Ordering;
 use ayre_proto::lane::Malformed;
-use ayre_proto::socket::{From, Incoming, RING, SMALL, Span, Written};
+use ayre_proto::socket::{From, Incoming, RING, SMALL, Span, Wants, Written};
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, IoSliceMut};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
@@ -12,13 +12,33 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
 const WAKES_AT: u64 = RING / 2;
 
 impl Connection {
+    /// The shared part, unless this side has left what the ring has, and the writer has claimed it.
+    #[inline]
+    pub(super) fn shared_to_read(&self) -> Option<&Shared> {
+        let is_unclaimed =
+            |shared: &Shared| !shared.pair.is_far() && shared.slot.own_wants().get() == Wants::Gone;
+        self.shared().filter(|shared| !self.seat.has_left_reading() || is_unclaimed(shared))
+    }
+
+    /// This side, which has left the ring, reads what that has, as the writer has made no call
+    /// since. Later bytes come by the kernel. False where the writer has claimed them.
+    // spec: SOCK-21
+    #[cold]
+    fn come_back(&self, shared: &Shared) -> bool {
+        let has_come = !shared.pair.is_far() && shared.slot.own_wants().come_back();
+        if has_come {
+            self.seat.come_back_to_reading();
+        }
+        has_come
+    }
+
     /// Where the next bytes are for this side's reader.
     #[inline]
     fn next(&self) -> Result<From, Malformed> {
         let mut end = Incoming { taken: self.seat.taken() };
-        match self.shared() {
-            Some(shared) if !self.seat.has_left_reading() => end.way(&shared.slot.written()),
-            _ => Ok(From::Kernel(u64::MAX)),
+        match self.shared_to_read() {
+            Some(shared) => end.way(&shared.slot.written()),
+            None => Ok(From::Kernel(u64::MAX)),
         }
     }
 
@@ -70,9 +90,7 @@ impl Connection {
     // spec: SOCK-56
     pub fn unread(&self) -> (u64, bool) {
         let is_kernel = self.is_kernel_next() || !self.is_far();
-        let Some(shared) = self.shared().filter(|_| !self.seat.has_left_reading()) else {
-            return (0, is_kernel);
-        };
+        let Some(shared) = self.shared_to_read() else { return (0, is_kernel) };
         let mut end = Incoming { taken: self.seat.taken() };
         let written = shared.slot.written();
         match end.way(&written) {
@@ -95,9 +113,7 @@ impl Connection {
 
     /// Whether there are bytes behind a mark to which the reader has come.
     pub fn is_readable_behind_mark(&self, socket: BorrowedFd<'_>) -> bool {
-        let Some(shared) = self.shared().filter(|_| !self.seat.has_left_reading()) else {
-            return false;
-        };
+        let Some(shared) = self.shared_to_read() else { return false };
         let taken = self.seat.taken();
         let mut end = Incoming { taken };
         match end.way(&shared.slot.written()) {
@@ -140,7 +156,7 @@ impl Connection {
         let held = family::lock(self.seat.read_lock()).ok_or(Errno::AGAIN)?;
         let mut end = Incoming { taken: self.seat.taken() };
         let shared = match self.for_reading() {
-            Some(shared) if !self.seat.has_left_reading() => shared,
+            Some(shared) if !self.seat.has_left_reading() || self.come_back(shared) => shared,
             _ => {
                 let (end, into) = ((&mut end, false), (into, u64::MAX));
                 return self.read_kernel(end, None, into, (flags, receive));

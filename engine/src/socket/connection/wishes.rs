@@ -12,7 +12,7 @@ impl Connection {
     /// other processes of this side have the connection, too, bytes come by the kernel.
     pub fn want_bytes(&self, bell: Option<&Bell>) {
         let Some(shared) = self.shared() else { return };
-        if self.is_shared() {
+        if self.is_shared() || self.seat.has_ever_left_reading() {
             return self.want_kernel(None);
         }
         if !self.is_told[READING].load(Ordering::Relaxed) {
@@ -62,9 +62,7 @@ impl Connection {
 
     /// Whether no byte can come by the ring any more, unless this end wants it again.
     pub fn is_settled(&self) -> bool {
-        let Some(shared) = self.shared().filter(|_| !self.seat.has_left_reading()) else {
-            return true;
-        };
+        let Some(shared) = self.shared_to_read() else { return true };
         let written = shared.slot.written();
         let mut end = Incoming { taken: self.seat.taken() };
         let is_settled = end.way(&written).is_ok() && end.is_settled(&written);
@@ -72,7 +70,9 @@ impl Connection {
         is_settled && far.is_none_or(|far| far.is_settled(&shared.pair, shared.number))
     }
 
-    /// This side reads by the kernel only, whatever the ring still has: the peer passes that on.
+    /// This side reads by the kernel only: the peer passes on what the ring has. Within a host,
+    /// a read of this side comes before that, if this side goes on and the peer makes no call.
+    // spec: SOCK-21
     pub fn leave_reading(&self) {
         let held = family::lock(self.seat.read_lock());
         if self.seat.has_left_reading() {
@@ -153,7 +153,7 @@ impl Connection {
     pub fn follow_reader(&self, socket: BorrowedFd<'_>) {
         let Some(shared) = self.shared() else { return };
         match shared.slot.wants().get() {
-            Wants::Gone => drop(self.settle(socket)),
+            Wants::Gone | Wants::Claimed => drop(self.settle(socket)),
             wants if wants.is_ring() => {}
             _ => {
                 let held = family::lock(self.seat.write_lock());

@@ -91,7 +91,7 @@ impl Connection {
         };
         self.pay(shared, socket)?;
         let wants = shared.slot.wants().get();
-        if wants == Wants::Gone && !end.is_left {
+        if wants.is_gone() && !end.is_left {
             self.take_back(shared, socket, &mut end)?;
         }
         let is_ended = self.seat.is_ended();
@@ -280,7 +280,7 @@ impl Connection {
                     return Err(self.break_off(socket));
                 }
             }
-            Wants::Gone => {
+            Wants::Gone | Wants::Claimed => {
                 let _ = self.settle(socket);
             }
         }
@@ -315,7 +315,7 @@ impl Connection {
     /// Whether the peer has closed its end, or died, before it has read all bytes of the ring.
     pub fn is_reset_by_peer(&self, socket: BorrowedFd<'_>) -> bool {
         let Some(shared) = self.shared() else { return false };
-        let is_left = shared.slot.wants().get() == Wants::Gone || !shared.slot.is_ended();
+        let is_left = shared.slot.wants().get().is_gone() || !shared.slot.is_ended();
         is_left && !self.seat.has_shut_reading() && self.unread_by_peer() > 0 && is_hung_up(socket)
     }
 

@@ -1,6 +1,8 @@
 //! Connections with other hosts: two endpoints of this process that meet over the network, each
 //! with an end of a TCP connection.
 mod common;
+#[path = "socket/unlinked.rs"]
+mod unlinked;
 #[path = "socket/world.rs"]
 mod world;
 
@@ -11,6 +13,7 @@ use proptest::prelude::*;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{Errno, IoSliceMut};
 use rustix::net::RecvFlags;
+use std::fmt::Display;
 use std::io::Read;
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::{Arc, OnceLock, Weak};
@@ -19,9 +22,12 @@ use world::{End, LONG, bytes, check, pair, readable_within, sockets};
 
 /// A process with connections to other hosts.
 fn host(is_plain: bool) -> Arc<Far> {
+    Far::open(&if is_plain { options().plain() } else { options() }).unwrap()
+}
+
+fn options() -> EndpointOptions {
     let options = EndpointOptions::new().apart().at(Ipv4Addr::LOCALHOST.into());
-    let options = options.linger(Duration::ZERO).silence(Duration::from_secs(60));
-    Far::open(&if is_plain { options.plain() } else { options }).unwrap()
+    options.linger(Duration::ZERO).silence(Duration::from_secs(60))
 }
 
 /// An end that is to meet the other one.
@@ -30,12 +36,15 @@ struct Meeting {
     connection: Arc<Connection>,
     pair: OnceLock<Arc<Pair>>,
     socket: OnceLock<TcpStream>,
+    /// Why there is no link.
+    why: OnceLock<String>,
 }
 
 impl Meeting {
     fn new() -> Arc<Self> {
         let connection = Arc::new(Connection::new().unwrap());
-        Arc::new(Self { connection, pair: OnceLock::new(), socket: OnceLock::new() })
+        let (pair, socket, why) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Arc::new(Self { connection, pair, socket, why })
     }
 
     fn weak(self: &Arc<Self>) -> Weak<dyn Party> {
@@ -52,6 +61,10 @@ impl Party for Meeting {
 
     fn follow_reader(&self) {
         self.socket.get().iter().for_each(|socket| self.connection.follow_reader(socket.as_fd()));
+    }
+
+    fn has_no_link(&self, why: &dyn Display) {
+        self.why.set(why.to_string()).expect("it is told once");
     }
 }
 

@@ -41,6 +41,12 @@ struct Chosen {
     is_apart: bool,
 }
 
+/// Reasons that the user was told.
+static SAID: Shared<Vec<String>> = Shared::new(Vec::new());
+
+/// The most of them.
+const SAID_MOST: usize = 16;
+
 static CHOSEN: OnceLock<Option<Chosen>> = OnceLock::new();
 
 /// Reads what the user has chosen, as the program starts: it may lose the rights to read the key.
@@ -147,6 +153,16 @@ pub(crate) fn invite(name: &Ends, from: (SocketAddr, u16), stream: &Arc<Stream>)
     }
 }
 
+/// Tells the user of a link that did not come about: each reason once.
+// spec: SOCK-75
+pub(crate) fn say_once(text: &str) {
+    let mut said = SAID.lock();
+    if said.len() < SAID_MOST && !said.iter().any(|known| known == text) {
+        said.push(text.to_owned());
+        policy::say(text);
+    }
+}
+
 /// The process is about to end, or another program takes its place: other hosts get what it has
 /// written.
 pub(crate) fn finish() {
@@ -160,10 +176,12 @@ pub(crate) fn finish() {
 /// Before a fork.
 pub(crate) fn lock() {
     STATE.before_fork();
+    SAID.before_fork();
 }
 
 /// After a fork. The endpoint stays the parent's: a child opens its own.
 pub(crate) fn unlock(is_child: bool) {
+    SAID.after_fork(|_| {});
     STATE.after_fork(|state| {
         if is_child {
             std::mem::forget(std::mem::replace(state, State::New));

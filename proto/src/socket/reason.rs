@@ -38,10 +38,12 @@ pub enum Reason {
     Stdio,
     /// An option, a signal or a kind of data that only the kernel has.
     Option,
+    /// The other end is on another host, and the link with that did not come about.
+    NoLink,
 }
 
 /// All reasons, in the order of their numbers.
-const ALL: [Reason; 16] = [
+const ALL: [Reason; 17] = [
     Reason::None,
     Reason::Opening,
     Reason::NoPeer,
@@ -58,6 +60,7 @@ const ALL: [Reason; 16] = [
     Reason::Passed,
     Reason::Stdio,
     Reason::Option,
+    Reason::NoLink,
 ];
 
 const _: () = {
@@ -98,6 +101,7 @@ impl Reason {
             Self::Passed => "passed on",
             Self::Stdio => "stdio",
             Self::Option => "option",
+            Self::NoLink => "no link",
         }
     }
 }

@@ -1,11 +1,13 @@
 //! How a stream leaves its ring and its link, and what a link has yet to bring.
 use super::Stream;
+use crate::far;
 use crate::policy;
 use crate::sys::memory;
 use crate::table;
 use ayre::guest::hidden::Hidden;
 use ayre::socket::{Ends, Pair, Party, Reason};
 use rustix::event::PollFlags;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -131,6 +133,12 @@ impl Party for Stream {
             // Those that sleep tell their bells.
             self.sets().iter().for_each(|set| set.look_at(self));
         }
+    }
+
+    // spec: SOCK-75
+    fn has_no_link(&self, why: &dyn Display) {
+        self.connection.keep_reason(Reason::NoLink);
+        far::say_once(&format!("a connection stays with TCP: {why}"));
     }
 
     /// This thread is none of the program's.

@@ -109,6 +109,7 @@ impl Attendant {
             let Some(served) = far.upgrade() else { return };
             let rests = is_lent || served.with(|office| office.rest());
             served.follow_readers();
+            served.tell_unlinked();
             if served.take_callers() {
                 continue;
             }

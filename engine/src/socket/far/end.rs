@@ -64,6 +64,10 @@ impl End {
         self.party = Some(party);
     }
 
+    pub(super) fn party(&self) -> Option<Weak<dyn Party>> {
+        self.party.clone()
+    }
+
     /// The program's end, if it is to do as its far reader wants: that has gone, or wants bytes by
     /// the kernel.
     // spec: SOCK-65, SOCK-73

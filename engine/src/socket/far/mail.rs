@@ -2,7 +2,7 @@
 use crate::endpoint::{
     Address, Endpoint, EndpointOptions, Finished, Outcome, Pattern, Received, RemoteId,
 };
-use crate::error::{PostError, SetupError};
+use crate::error::{DisconnectReason, PostError, SetupError};
 use ayre_proto::lane::Malformed;
 use ayre_proto::socket::far::{BYTES_MOST, Envelope, HEAD_WORDS, Letter};
 use rustix::fd::BorrowedFd;
@@ -74,6 +74,11 @@ impl Mail {
     /// Whether nothing can come from a far process any more.
     pub(super) fn has_gone(&self, remote: RemoteId) -> bool {
         self.endpoint.reason(remote).is_some()
+    }
+
+    /// As [`Self::has_gone`], with the reason.
+    pub(super) fn why_gone(&self, remote: RemoteId) -> Option<&DisconnectReason> {
+        self.endpoint.reason(remote)
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {

@@ -38,7 +38,7 @@ use crate::sys::thread;
 use ayre_proto::socket::far::Token;
 use rustix::fd::RawFd;
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -60,6 +60,10 @@ pub trait Party: Debug + Send + Sync {
     /// The far reader has gone, or wants bytes by the kernel: see
     /// [`Connection::follow_reader`](super::Connection::follow_reader).
     fn follow_reader(&self);
+
+    /// The link with that process did not come about, for this reason: the connection stays with
+    /// TCP.
+    fn has_no_link(&self, why: &dyn Display);
 }
 
 /// The connections of this process with other hosts.
@@ -184,10 +188,22 @@ impl Far {
     /// Hands a connection to the pair with the process that has its other end.
     fn introduce(self: &Arc<Self>, party: &Arc<dyn Party>, caller: &Caller, token: Token) {
         let this: Weak<Self> = Arc::downgrade(self);
-        // Without memory or a link, it stays with the kernel.
-        if let Ok(pair) = self.with(|office| office.pair_with(caller, this)) {
-            party.meet(&pair, &Ends::Far(token));
-            self.with(|office| office.set_party((&pair, token), Arc::downgrade(party)));
+        match self.with(|office| office.pair_with(caller, this)) {
+            Ok(pair) => {
+                party.meet(&pair, &Ends::Far(token));
+                self.with(|office| office.set_party((&pair, token), Arc::downgrade(party)));
+            }
+            Err(error) => party.has_no_link(&error),
+        }
+    }
+
+    /// Tells those whose links did not come about.
+    // spec: SOCK-75
+    fn tell_unlinked(&self) {
+        for (party, why) in self.with(Office::take_unlinked) {
+            if let Some(party) = party.upgrade() {
+                party.has_no_link(&format_args!("no link with another host: {why}"));
+            }
         }
     }
 

@@ -3,7 +3,7 @@ use super::end::{End, Stand};
 use super::mail::{Arrived, Mail, Posted};
 use super::{Far, Party};
 use crate::endpoint::{Address, RemoteId};
-use crate::error::SetupError;
+use crate::error::{DisconnectReason, SetupError};
 use crate::mem::socket::{OFFER_WORDS, PairMemory};
 use crate::socket::meeting::Ends;
 use crate::socket::pair::{Bell, PROXY, Pair, Proxies};
@@ -43,6 +43,8 @@ pub(super) struct Office {
     callers: Vec<(RemoteId, Token)>,
     /// Those who are to do as their far readers want, and that nobody has told.
     followers: Vec<Weak<dyn Party>>,
+    /// Those whose links did not come about, and that nobody has told.
+    unlinked: Vec<(Weak<dyn Party>, DisconnectReason)>,
 }
 
 /// A far process.
@@ -63,8 +65,8 @@ struct Line {
 impl Office {
     pub(super) fn new(mail: Mail) -> Self {
         let (lines, strays) = (Vec::new(), VecDeque::new());
-        let (callers, followers) = (Vec::new(), Vec::new());
-        Self { mail, is_resting: false, lines, strays, callers, followers }
+        let (callers, followers, unlinked) = (Vec::new(), Vec::new(), Vec::new());
+        Self { mail, is_resting: false, lines, strays, callers, followers, unlinked }
     }
 
     /// The pair with a far process: both processes offer their connections in one.
@@ -99,11 +101,15 @@ impl Office {
 
     /// Whether there is something to do without the office.
     pub(super) fn has_errands(&self) -> bool {
-        !self.callers.is_empty() || !self.followers.is_empty()
+        !(self.callers.is_empty() && self.followers.is_empty() && self.unlinked.is_empty())
     }
 
     pub(super) fn take_followers(&mut self) -> Vec<Weak<dyn Party>> {
         std::mem::take(&mut self.followers)
+    }
+
+    pub(super) fn take_unlinked(&mut self) -> Vec<(Weak<dyn Party>, DisconnectReason)> {
+        std::mem::take(&mut self.unlinked)
     }
 
     pub(super) fn take_callers(&mut self) -> Vec<(RemoteId, Token)> {
@@ -150,9 +156,15 @@ impl Office {
             self.mail.serve();
         }
         self.serve_lines();
-        let Self { lines, mail, .. } = self;
-        let lost = lines.iter_mut().filter(|line| line.has_gone || mail.has_gone(line.remote));
-        lost.for_each(Line::end);
+        let Self { lines, mail, unlinked, .. } = self;
+        for line in lines.iter_mut().filter(|line| !line.has_gone) {
+            let Some(why) = mail.why_gone(line.remote) else { continue };
+            if !line.program.is_met() {
+                let parties = line.ends.values().filter_map(End::party);
+                unlinked.extend(parties.map(|party| (party, why.clone())));
+            }
+            line.end();
+        }
         lines.retain(|line| !line.has_gone || !mail.forget(line.remote));
     }
 

@@ -15,7 +15,7 @@ PROFILE ?= checked
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-c demo-mpi demo-mpi-net demo-net demo-python demo-sockets \
 	consumers bench bench-net bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net \
-	bench-sockets provider sockets soak pairs sockets-programs audit book capi python evidence \
+	bench-sockets provider ucp sockets soak pairs sockets-programs audit book capi python evidence \
 	install pages deb man install-deps
 
 help: ## List the targets
@@ -115,6 +115,10 @@ capi: ## Build Ayre for C and C++: libayre.so, libayre.a, headers
 install: ## Install Ayre for C and C++ below PREFIX=/usr/local
 	@scripts/deps.sh cargo cc
 	@scripts/capi.sh install '$(PREFIX)'
+
+ucp: ## Build Ayre as a library for programs of UCX: libucp.so.0
+	@scripts/deps.sh cargo
+	@scripts/ucp.sh
 
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc

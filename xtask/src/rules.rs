@@ -42,6 +42,9 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "sockets/src/sys/",
     "sockets/tests/",
     "ucp/src/abi/",
+    "ucp/src/calls/",
+    "ucp/src/sys/",
+    "ucp/tests/",
     "python/src/buffer.rs",
     "python/src/export.rs",
     "sockets/tests/",
@@ -61,6 +64,7 @@ pub(crate) const ATOMIC_HOMES: &[(&str, &str)] = &[
     ("cli/src/perf/side/", "what they share lies beneath the engine, too"),
     ("engine/src/sys/hidden.rs", "marks of descriptors, beside which no model runs"),
     ("sockets/", "the library is beside the engine: tables and flags of the whole process"),
+    ("ucp/", "threads of a program look at its requests, without the engine"),
     ("sim/src/network/meeting.rs", "the simulator is beside the engine, and its threads meet here"),
 ];
 
@@ -339,7 +343,10 @@ pub(crate) const CRATES: &[CrateRules] = &[
         folder: "provider/src/",
         layers: &["abi", "sys", "error", "info object record", "queue", "domain", "ep", "calls"],
     },
-    CrateRules { folder: "ucp/src/", layers: &["abi", "status"] },
+    CrateRules {
+        folder: "ucp/src/",
+        layers: &["abi", "status", "address config log sys", "context", "worker", "ep", "calls"],
+    },
     CrateRules {
         folder: "capi/src/",
         layers: &[

@@ -80,6 +80,15 @@ impl RawEndpoint {
         true
     }
 
+    /// Tells what has ended in calls since the last progress, without progress: a receive that has
+    /// found its message, above all.
+    #[inline]
+    pub fn tell_ended(&mut self, mut tell: impl FnMut(Completion)) {
+        if self.protocol.has_completions() {
+            self.tell_completions(&mut tell);
+        }
+    }
+
     /// Cancels, and tells the end at once, behind those that were not told yet.
     // spec: MATCH-9
     pub fn cancel_now(&mut self, label: u64, mut tell: impl FnMut(Completion)) -> bool {

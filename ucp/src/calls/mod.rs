@@ -1,0 +1,25 @@
+//! The functions that programs call, by their names in C.
+//!
+//! Each takes pointers as UCP's headers describe them, converts them for the rest of the crate, and
+//! returns a status. The headers make programs responsible for their handles: these are trusted.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `param.rs` | parameters and results of all operations |
+//! | `context.rs`, `config.rs` | contexts and settings |
+//! | `worker.rs`, `ep.rs` | workers and endpoints |
+//! | `tag.rs`, `datatype.rs` | tagged messages; datatypes that the program packs |
+//! | `memory.rs` | mapped memory |
+//! | `request.rs` | requests |
+//! | `refused.rs` | functions that are not there yet: each says so |
+
+mod config;
+mod context;
+mod datatype;
+mod ep;
+mod memory;
+mod param;
+mod refused;
+mod request;
+mod tag;
+mod worker;

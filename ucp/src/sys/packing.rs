@@ -1,0 +1,159 @@
+//! Memory that is not one piece, or a few: bytes of ours stand in for it.
+
+use crate::abi::request::{DtIov, GenericDtOps};
+use crate::abi::status::Status;
+use ayre::endpoint::raw::{Span, Spans};
+use std::ffi::c_void;
+
+/// A datatype of the program's, which packs and unpacks by functions. Its address has room for the
+/// class of a datatype.
+#[derive(Debug)]
+#[repr(align(8))]
+pub(crate) struct Generic {
+    pub(crate) ops: GenericDtOps,
+    pub(crate) context: *mut c_void,
+}
+
+/// The bytes of an operation, and where they go to in the end.
+#[derive(Debug)]
+pub(crate) struct Packing {
+    bytes: Box<[u8]>,
+    into: Into,
+}
+
+#[derive(Debug)]
+enum Into {
+    /// They are sent.
+    Nothing,
+    Pieces(Vec<DtIov>),
+    /// The datatype's functions, and their state.
+    Functions(GenericDtOps, *mut c_void),
+}
+
+// SAFETY: the pointers are handed back to the program's functions, or are the memory of an
+// operation, which nobody else uses until that has ended.
+unsafe impl Send for Packing {}
+
+impl Packing {
+    /// Packs pieces of memory.
+    ///
+    /// # Safety
+    /// The pieces may be read.
+    pub(crate) unsafe fn of_pieces(pieces: &[DtIov]) -> Self {
+        let mut bytes = Vec::with_capacity(pieces.iter().map(|piece| piece.length).sum());
+        for piece in pieces {
+            // SAFETY: the caller's promise.
+            bytes.extend_from_slice(unsafe { ayre_guest::copy::bytes(piece.buffer, piece.length) });
+        }
+        Self { bytes: bytes.into(), into: Into::Nothing }
+    }
+
+    /// Bytes that are unpacked to pieces of memory in the end.
+    pub(crate) fn for_pieces(pieces: &[DtIov]) -> Self {
+        let len = pieces.iter().map(|piece| piece.length).sum();
+        Self { bytes: vec![0; len].into(), into: Into::Pieces(pieces.to_vec()) }
+    }
+
+    /// Packs memory of a program's datatype.
+    ///
+    /// # Errors
+    /// *invalid parameter* where the datatype lacks a function.
+    ///
+    /// # Safety
+    /// The functions are for that, and for this memory.
+    pub(crate) unsafe fn of_generic(
+        generic: &Generic,
+        (buffer, count): (*const c_void, usize),
+    ) -> Result<Self, Status> {
+        let GenericDtOps {
+            start_pack: Some(start),
+            packed_size: Some(size),
+            pack: Some(pack),
+            finish: Some(finish),
+            ..
+        } = generic.ops
+        else {
+            return Err(Status::INVALID_PARAM);
+        };
+        // SAFETY: the caller's promise; the bytes from an offset on are ours.
+        let bytes = unsafe {
+            let state = start(generic.context, buffer, count);
+            let mut bytes = vec![0; size(state)];
+            let mut done = 0;
+            while done < bytes.len() {
+                let rest = &mut bytes[done..];
+                match pack(state, done, rest.as_mut_ptr().cast(), rest.len()) {
+                    0 => break,
+                    len => done += len.min(rest.len()),
+                }
+            }
+            finish(state);
+            bytes.truncate(done);
+            bytes
+        };
+        Ok(Self { bytes: bytes.into(), into: Into::Nothing })
+    }
+
+    /// Bytes that are unpacked by a program's datatype in the end.
+    ///
+    /// # Errors
+    /// *invalid parameter* where the datatype lacks a function.
+    ///
+    /// # Safety
+    /// The functions are for that, and for this memory.
+    pub(crate) unsafe fn for_generic(
+        generic: &Generic,
+        (buffer, count): (*mut c_void, usize),
+    ) -> Result<Self, Status> {
+        let GenericDtOps { start_unpack: Some(start), packed_size: Some(size), .. } = generic.ops
+        else {
+            return Err(Status::INVALID_PARAM);
+        };
+        if generic.ops.unpack.is_none() || generic.ops.finish.is_none() {
+            return Err(Status::INVALID_PARAM);
+        }
+        // SAFETY: the caller's promise.
+        let (state, len) = unsafe {
+            let state = start(generic.context, buffer, count);
+            (state, size(state))
+        };
+        Ok(Self { bytes: vec![0; len].into(), into: Into::Functions(generic.ops, state) })
+    }
+
+    /// The bytes, for the engine. They stay where they are as long as this lives.
+    pub(crate) fn spans(&mut self) -> Spans {
+        // SAFETY: nobody uses them until unpack(), behind the end of the operation.
+        unsafe { Span::new(self.bytes.as_mut_ptr(), self.bytes.len()) }.into()
+    }
+
+    /// The operation has ended, and `len` bytes have come: they go where they belong.
+    pub(crate) fn unpack(self, len: usize) -> Status {
+        let came = &self.bytes[..len.min(self.bytes.len())];
+        match self.into {
+            Into::Nothing => Status::OK,
+            Into::Pieces(pieces) => {
+                let mut rest = came;
+                for piece in pieces {
+                    // SAFETY: the memory of the operation.
+                    let len = unsafe { ayre_guest::copy::fill(piece.buffer, piece.length, rest) };
+                    rest = &rest[len..];
+                }
+                Status::OK
+            }
+            Into::Functions(ops, state) => {
+                let (Some(unpack), Some(finish)) = (ops.unpack, ops.finish) else {
+                    unreachable!("for_generic() has looked")
+                };
+                // SAFETY: the program's functions, with the state that they have made.
+                unsafe {
+                    let status = match came {
+                        [] => Status::OK,
+                        came => unpack(state, 0, came.as_ptr().cast(), came.len()),
+                    };
+                    finish(state);
+                    status
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Workers: an endpoint of the engine, and what goes on by it.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `state.rs` | the state that one thread uses at a time: progress, ends, posts that wait |
+//! | `tag.rs` | tagged messages |
+//! | `flush.rs` | waiting until all has ended that goes to a peer |
+
+mod flush;
+mod state;
+mod tag;
+
+pub(crate) use self::tag::{Found, Memory};
+
+use self::state::{Closed, NO_INFO, State};
+use crate::abi::request::TagRecvInfo;
+use crate::abi::status::Status;
+use crate::context::Context;
+use crate::sys::request::{Request, Told};
+use crate::sys::threads::Serial;
+use ayre::endpoint::raw::RawEndpoint;
+use ayre::endpoint::{Address, RemoteId};
+use ayre::error::SetupError;
+use ayre_guest::cell::{Guard as _, Policy, Shared};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Requests that are made at a time.
+const MADE_AT_ONCE: usize = 16;
+
+/// How a program uses threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// One call at a time.
+    Serial,
+    /// Any call at any time.
+    Several,
+}
+
+enum Cell {
+    Serial(<Serial as Policy>::Visited<State>),
+    Several(<Shared as Policy>::Visited<State>),
+}
+
+/// A worker.
+pub(crate) struct Worker {
+    cell: Cell,
+    context: Arc<Context>,
+    address: Address,
+    pub(crate) name: String,
+}
+
+/// How the program wants an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// Its own request.
+    pub(crate) request: Option<Request>,
+    /// The function for its end, and what that gets from the program.
+    pub(crate) told: (Told, *mut c_void),
+    /// Its end is told by the function, also where it comes in the call.
+    pub(crate) never_at_once: bool,
+    /// It must end in the call.
+    pub(crate) only_at_once: bool,
+}
+
+/// How an operation stands behind its call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Posted {
+    /// It has ended well, and nobody is told.
+    Done,
+    /// A receive has ended well, and this is told of it.
+    Received(TagRecvInfo),
+    Failed(Status),
+    Pending(Request),
+}
+
+impl Worker {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        threads: Threads,
+        name: String,
+    ) -> Result<Self, SetupError> {
+        let endpoint = RawEndpoint::open_with(&context.options)?;
+        let address = endpoint.address();
+        let state = State::new(endpoint);
+        let cell = match threads {
+            Threads::Serial => Cell::Serial(Serial::visited(state)),
+            Threads::Several => Cell::Several(Shared::visited(state)),
+        };
+        Ok(Self { cell, context: context.clone(), address, name })
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        self.address
+    }
+
+    pub(crate) fn threads(&self) -> Threads {
+        match self.cell {
+            Cell::Serial(_) => Threads::Serial,
+            Cell::Several(_) => Threads::Several,
+        }
+    }
+
+    #[inline(always)]
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        match &self.cell {
+            Cell::Serial(cell) => cell.with(act),
+            Cell::Several(cell) => cell.with(act),
+        }
+    }
+
+    /// Gets on with all that is under way, and calls the program's functions for what has ended.
+    /// Whether anything was done.
+    #[inline]
+    pub(crate) fn progress(&self) -> bool {
+        let (any, ends) = self.with(
+            #[inline(always)]
+            |state| (state.progress(), state.take_ends()),
+        );
+        if !ends.is_empty() {
+            self.tell(ends);
+        }
+        any
+    }
+
+    /// Calls the program's functions. These may make calls.
+    #[cold]
+    fn tell(&self, mut ends: Vec<Request>) {
+        for request in ends.drain(..) {
+            request.tell();
+            if request.end() {
+                self.recycle(request);
+            }
+        }
+        self.with(|state| state.keep_room(ends));
+    }
+
+    /// The memory of a request is free.
+    pub(crate) fn recycle(&self, request: Request) {
+        self.with(|state| state.pool.push(request));
+    }
+
+    /// A request for the program, which is to have it as its own.
+    pub(crate) fn lend_request(&self) -> Request {
+        let (told, no) = ((Told::Nobody, std::ptr::null_mut()), false);
+        let wish = Wish { request: None, told, never_at_once: no, only_at_once: no };
+        self.with_request(&wish, |_, request| {
+            request.conclude(Status::OK, NO_INFO);
+            request.publish();
+            request
+        })
+    }
+
+    /// Begins an operation with a request: the program's, or one of the pool.
+    #[inline(always)]
+    fn with_request<T>(&self, wish: &Wish, post: impl FnOnce(&mut State, Request) -> T) -> T {
+        let mut post = Some(post);
+        loop {
+            let posted = self.with(
+                #[inline(always)]
+                |state| {
+                    let request = wish.request.or_else(|| state.pool.pop())?;
+                    let no = (Told::Nobody, std::ptr::null_mut());
+                    let told = if wish.only_at_once { no } else { wish.told };
+                    request.begin(self, wish.request.is_none(), told);
+                    let post = post.take().expect("it is called once");
+                    Some(post(state, request))
+                },
+            );
+            match posted {
+                Some(posted) => return posted,
+                None => self.make_requests(),
+            }
+        }
+    }
+
+    /// The program prepares its part of each, so that no state of ours is in use.
+    #[cold]
+    fn make_requests(&self) {
+        let made = std::array::from_fn::<_, MADE_AT_ONCE, _>(|_| self.context.requests.make());
+        self.with(|state| state.add_requests(&made));
+    }
+
+    /// Finds the peer at an address.
+    ///
+    /// # Errors
+    /// As [`RawEndpoint::remote`].
+    pub(crate) fn find(&self, address: &Address) -> Result<RemoteId, SetupError> {
+        self.with(|state| state.find(address))
+    }
+
+    /// The end of an operation that has ended in its call.
+    fn at_once(&self, wish: &Wish, request: Request) -> Posted {
+        if wish.never_at_once {
+            request.tell();
+            if request.end() {
+                self.recycle(request);
+            }
+            return Posted::Pending(request);
+        }
+        request.unpack();
+        let posted = match request.status() {
+            Status::OK => Posted::Received(request.info()),
+            status => Posted::Failed(status),
+        };
+        if request.is_pooled() {
+            self.recycle(request);
+        }
+        posted
+    }
+
+    /// An operation that has to end in its call, and cannot.
+    #[cold]
+    fn give_up(&self, request: Request) -> Posted {
+        if request.is_pooled() {
+            self.recycle(request);
+        }
+        Posted::Failed(Status::NO_RESOURCE)
+    }
+
+    /// Closes an endpoint to a peer when all that goes there has ended; by force at once.
+    pub(crate) fn close(
+        &self,
+        (remote, ep): (RemoteId, Closed),
+        is_forced: bool,
+        wish: &Wish,
+    ) -> Posted {
+        if is_forced {
+            self.with(|state| state.give_up(remote));
+            return Posted::Done;
+        }
+        self.flush(Some(remote), Some(ep), wish)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let made = self.with(State::take_requests);
+        self.context.unmake(made);
+    }
+}

@@ -122,7 +122,9 @@ verdict() {
         line FAILED "$1" "" "" "" "" "" ""
     fi
     [ "$2" -ne 124 ] || echo "    no end after ${LIMIT:-180} s"
-    tail -n 12 "$work/out" | cut -c 1-300 | tr -cd '\11\12\40-\176' | sed 's/^/    /'
+    # The reason stands before the logs, of which there may be many.
+    { grep -a 'FAILED' "$work/out" | head -n 1; tail -n 12 "$work/out"; } |
+        cut -c 1-300 | tr -cd '\11\12\40-\176' | sed 's/^/    /'
 }
 
 # table PART PROGRAM...: between namespaces with all ends that TCP has opened. Those without a peer

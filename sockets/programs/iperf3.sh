@@ -72,7 +72,8 @@ kills() {
     fails "$client" "a client hears of the killed server"
     anew
     serve server "$port" iperf3 -s -B "$ADDRESS" -p "$port"
-    iperf next -n 100M
+    # For long enough that a link opens.
+    iperf next -t 1
     by_rings 10000000
 }
 

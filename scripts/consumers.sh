@@ -4,7 +4,7 @@
 # Ayre only.
 #
 # usage: scripts/consumers.sh [quick|PATTERN]
-#   quick    two ranks, a part of mpi4py's tests, the provider with its assertions, for CI
+#   quick    two ranks, a part of mpi4py's tests, both libraries with their assertions, for CI
 #   PATTERN  only what matches it as grep does: 'killed', 'mpi4py_tests openmpi-5 [12]'
 #
 # Needed besides Debian's Open MPI, LAMMPS, hpcc, Quantum ESPRESSO and ScaLAPACK's tests

@@ -276,7 +276,7 @@ impl Proxy {
                 debug_assert!(after.tail >= before.tail, "a stream goes forwards");
                 (self.far, self.arrived) = (progress, after);
                 // A reader that has gone gets the bytes by the kernel.
-                let len = if words.wants == Wants::Gone { 0 } else { piece.len };
+                let len = if words.wants.is_gone() { 0 } else { piece.len };
                 return Ok(Change::Written { span: Span { len, ..piece.span() }, before, after });
             }
             Message::Heard { number } => {

@@ -8,7 +8,7 @@ use ayre_ucp::abi::status::Status;
 use common::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const ALL: u64 = u64::MAX;
 
@@ -475,6 +475,48 @@ fn threads_use_a_worker_at_once() {
                     assert_eq!(u64::from_le_bytes(into), i, "thread {thread}");
                 }
             });
+        }
+    });
+}
+
+/// Another thread's progress may end a request of the program's, whose memory the program uses for
+/// something else as soon as it sees that: Open MPI's lies on the stack.
+#[test]
+fn an_ended_request_of_the_programs_is_not_touched_any_more() {
+    const MESSAGES: u64 = 20_000;
+    let world = World::with(Requests::default(), UCS_THREAD_MODE_MULTI);
+    let is_over = AtomicBool::new(false);
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                world.progress();
+            }
+        });
+        // Also where an assertion fails.
+        let _ends = Ends(&is_over);
+        let mut memory = vec![u128::MAX; world.head_bytes() / 16 + 1];
+        let request: Pointer = memory.as_mut_ptr().wrapping_byte_add(world.head_bytes()).cast();
+        for i in 0..MESSAGES {
+            let (mut into, out) = ([0; 8], i.to_le_bytes());
+            let received = world.receive(1, &mut into, (1, ALL), &How::new().request(request));
+            let sent = world.send(0, &out, 1, &How::new());
+            // SAFETY: the program's request, for which an operation has begun.
+            let has_ended = || unsafe { ucp_request_check_status(request) } == Status::OK;
+            while received != Begun::Done && !has_ended() {
+                std::hint::spin_loop();
+            }
+            // SAFETY: the program's memory, which is its own again.
+            unsafe { request.byte_sub(world.head_bytes()).write_bytes(0xFF, world.head_bytes()) };
+            assert_eq!(world.end(sent).0, Status::OK);
+            assert_eq!(u64::from_le_bytes(into), i);
+            let is_untouched = std::hint::black_box(&memory).iter().all(|word| *word == u128::MAX);
+            assert!(is_untouched, "message {i}");
         }
     });
 }

@@ -206,9 +206,11 @@ impl Request {
         self.head().outcome != Status::IN_PROGRESS
     }
 
-    /// The program sees how the operation has ended.
+    /// The program sees how the operation has ended. From here on, a request of the program's own
+    /// may be gone: another thread may have looked.
     #[inline(always)]
     pub(crate) fn publish(self) {
+        // Release: what was received, tag and length. Acquire is in status().
         self.head().status.store(self.head().outcome.0, Ordering::Release);
     }
 
@@ -218,7 +220,7 @@ impl Request {
         !matches!(self.head().told, Told::Nobody) || self.head().packing.is_some()
     }
 
-    /// Unpacks what has come, and then [publishes](Self::publish). No state of ours may be in use.
+    /// Unpacks what has come, before the end is published. No state of ours may be in use.
     pub(crate) fn unpack(self) {
         // SAFETY: until the status says that it has ended, this call alone uses these.
         let (packing, outcome) =
@@ -230,34 +232,38 @@ impl Request {
                 *outcome = unpacked;
             }
         }
-        self.publish();
     }
 
-    /// Calls the program's function, unless the program does not want to hear of it any more. No
-    /// state of ours may be in use.
-    pub(crate) fn tell(self) {
+    /// Publishes the end, and calls the program's function, unless the program does not want to
+    /// hear of it any more. No state of ours may be in use. Returns as [`Self::end`].
+    pub(crate) fn tell(self) -> bool {
         self.unpack();
-        let Head { state, told, user, info, .. } = self.head();
-        if state.load(Ordering::Acquire) & IS_DEAF != 0 {
-            return;
+        let Head { is_pooled, outcome, told, user, info, .. } = *self.head();
+        self.publish();
+        if is_pooled && self.head().state.load(Ordering::Acquire) & IS_DEAF != 0 {
+            return self.end();
         }
-        let (request, status) = (self.to_program(), self.status());
+        let request = self.to_program();
         // SAFETY: functions of the program for ends of that kind.
         unsafe {
             match told {
-                Told::OfSend(EndFn { send: Some(call) }) => call(request, status, *user),
-                Told::OfReceive(EndFn { recv: Some(call) }) => call(request, status, info, *user),
+                Told::OfSend(EndFn { send: Some(call) }) => call(request, outcome, user),
+                Told::OfReceive(EndFn { recv: Some(call) }) => {
+                    call(request, outcome, &raw const info, user);
+                }
                 _ => {}
             }
         }
+        is_pooled && self.end()
     }
 
-    /// Nothing of the operation is left to do. Whether the memory goes back to the pool: then
-    /// nobody else has it.
+    /// Of a request of a pool, nothing of the operation is left to do. Whether the memory goes back
+    /// to the pool: then nobody else has it.
     #[inline(always)]
     pub(crate) fn end(self) -> bool {
-        let Head { state, is_pooled, .. } = self.head();
-        *is_pooled && state.fetch_or(ENDED, Ordering::AcqRel) & GIVEN_BACK != 0
+        debug_assert!(self.is_pooled(), "one of the program's may be gone");
+        // AcqRel, as in give_back(): the later one of both sees all that the other one did.
+        self.head().state.fetch_or(ENDED, Ordering::AcqRel) & GIVEN_BACK != 0
     }
 
     /// The program gives it back; a deaf one does not hear of its end. Whether the memory goes back
@@ -268,7 +274,8 @@ impl Request {
         state.fetch_or(how, Ordering::AcqRel) & ENDED != 0 && *is_pooled
     }
 
-    /// As [`Self::end`] for one that the program has never got.
+    /// Whether its memory is a pool's.
+    #[inline(always)]
     pub(crate) fn is_pooled(self) -> bool {
         self.head().is_pooled
     }

@@ -127,8 +127,7 @@ impl Worker {
     #[cold]
     fn tell(&self, mut ends: Vec<Request>) {
         for request in ends.drain(..) {
-            request.tell();
-            if request.end() {
+            if request.tell() {
                 self.recycle(request);
             }
         }
@@ -160,9 +159,7 @@ impl Worker {
                 #[inline(always)]
                 |state| {
                     let request = wish.request.or_else(|| state.pool.pop())?;
-                    let no = (Told::Nobody, std::ptr::null_mut());
-                    let told = if wish.only_at_once { no } else { wish.told };
-                    request.begin(self, wish.request.is_none(), told);
+                    request.begin(self, wish.request.is_none(), wish.told);
                     let post = post.take().expect("it is called once");
                     Some(post(state, request))
                 },
@@ -192,13 +189,13 @@ impl Worker {
     /// The end of an operation that has ended in its call.
     fn at_once(&self, wish: &Wish, request: Request) -> Posted {
         if wish.never_at_once {
-            request.tell();
-            if request.end() {
+            if request.tell() {
                 self.recycle(request);
             }
             return Posted::Pending(request);
         }
         request.unpack();
+        request.publish();
         let posted = match request.status() {
             Status::OK => Posted::Received(request.info()),
             status => Posted::Failed(status),
@@ -207,15 +204,6 @@ impl Worker {
             self.recycle(request);
         }
         posted
-    }
-
-    /// An operation that has to end in its call, and cannot.
-    #[cold]
-    fn give_up(&self, request: Request) -> Posted {
-        if request.is_pooled() {
-            self.recycle(request);
-        }
-        Posted::Failed(Status::NO_RESOURCE)
     }
 
     /// Closes an endpoint to a peer when all that goes there has ended; by force at once.

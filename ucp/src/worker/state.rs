@@ -215,8 +215,9 @@ pub(super) fn finish(
     if request.has_calls() {
         return ends.push(request);
     }
+    let is_pooled = request.is_pooled();
     request.publish();
-    if request.end() {
+    if is_pooled && request.end() {
         pool.push(request);
     }
 }

@@ -32,6 +32,15 @@ impl Memory {
             Self::Packed(packing) => request.keep(packing),
         }
     }
+
+    /// An operation that has to end in its call cannot: a datatype's state is finished.
+    #[cold]
+    fn refuse(self) -> Posted {
+        if let Self::Packed(packing) = self {
+            packing.unpack(0);
+        }
+        Posted::Failed(Status::NO_RESOURCE)
+    }
 }
 
 /// Tag and mask of a receive: the bits of the mask matter.
@@ -64,7 +73,7 @@ impl Worker {
             }
         }
         if wish.only_at_once {
-            return Posted::Failed(Status::NO_RESOURCE);
+            return bytes.refuse();
         }
         self.send_by_request(to, (tag, bytes, is_synchronous), wish)
     }
@@ -91,9 +100,13 @@ impl Worker {
         self.at_once(wish, request)
     }
 
-    /// Posts a receive.
+    /// Posts a receive. One that must end in the call is posted only where its message has begun to
+    /// come: it cannot be taken back then.
     #[inline(always)]
     pub(crate) fn receive(&self, (tag, mask): Pattern, into: Memory, wish: &Wish) -> Posted {
+        if wish.only_at_once && self.probe((tag, mask), false).is_none() {
+            return into.refuse();
+        }
         self.receive_by(wish, |state, request| {
             let (tag, context) = (Some((tag, !mask)), request.to_context());
             let into = into.of(request);
@@ -133,14 +146,7 @@ impl Worker {
                 (request, is_over)
             },
         );
-        match is_over {
-            true => self.at_once(wish, request),
-            false if wish.only_at_once => {
-                self.cancel(request);
-                self.give_up(request)
-            }
-            false => Posted::Pending(request),
-        }
+        if is_over { self.at_once(wish, request) } else { Posted::Pending(request) }
     }
 
     /// Looks for a message. If it is to be removed, only the handle can receive it then.

@@ -295,10 +295,13 @@ impl Transport for Surroundings<'_> {
         &mut self,
         claim: &RmaClaim,
         mut place: A,
-        make: impl FnOnce(&mut [u8]),
+        make: impl Fn(&mut [u8]),
     ) -> Result<A, Fault> {
         self.perform(claim, |memory, at| {
             debug_assert_eq!(place.as_mut().len() as u64, claim.len, "all that is claimed");
+            if memory.update_word(at, place.as_mut(), &make) {
+                return place;
+            }
             memory.read(at, place.as_mut());
             let mut new = place.clone();
             make(new.as_mut());

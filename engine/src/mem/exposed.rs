@@ -4,6 +4,7 @@
 use super::bytes;
 use super::map::Mapping;
 use super::span::Span;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Consecutive ranges of memory, which stay valid until this value is dropped.
 #[derive(Debug)]
@@ -42,6 +43,37 @@ impl Exposed {
             // SAFETY: as in write, with the roles exchanged.
             Some(place) => unsafe { bytes::copy_any(place, into.as_mut_ptr(), into.len()) },
             None => self.read_apart(at, into),
+        }
+    }
+
+    /// Makes something of a number of 4 or 8 bytes that lies aligned, in one step for all processes
+    /// that have the memory mapped. `old` becomes what was there; what stays is not written. False
+    /// where the number is no such one, and nothing was done.
+    // spec: ENV-28
+    #[inline]
+    pub(crate) fn update_word(&self, at: u64, old: &mut [u8], make: impl Fn(&mut [u8])) -> bool {
+        macro_rules! step {
+            ($atomic:ty, $number:ty, $place:expr) => {{
+                // SAFETY: as many bytes as the number has, and aligned. They are writable wherever
+                // they are to change, and an atomic may be shared with anybody.
+                let word = unsafe { &*$place.cast::<$atomic>() };
+                let change = |before: $number| {
+                    let mut number = before.to_le_bytes();
+                    make(&mut number);
+                    let after = <$number>::from_le_bytes(number);
+                    (after != before).then_some(after)
+                };
+                // Every remote atomic both releases and acquires, LOCK-R1 and LOCK-A1 in one.
+                let (Ok(before) | Err(before)) =
+                    word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+                old.copy_from_slice(&before.to_le_bytes());
+                true
+            }};
+        }
+        match (self.in_first(at, old.len()), old.len()) {
+            (Some(place), 8) if place.addr().is_multiple_of(8) => step!(AtomicU64, u64, place),
+            (Some(place), 4) if place.addr().is_multiple_of(4) => step!(AtomicU32, u32, place),
+            _ => false,
         }
     }
 
@@ -118,6 +150,47 @@ impl Exposed {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    /// Others count in the same words at the same time, by the processor's own atomics.
+    // spec: ENV-28
+    #[test]
+    fn an_aligned_number_is_updated_in_one_step() {
+        const ROUNDS: u64 = 100_000;
+        let words: &'static [AtomicU64; 2] = Box::leak(Box::default());
+        let start = words.as_ptr().cast_mut().cast::<u8>();
+        // SAFETY: the memory is leaked, so it stays valid for ever.
+        let memory = Exposed::new(vec![unsafe { Span::new(start, 16) }]).expect("not too long");
+        let plus = |by: u8| {
+            move |number: &mut [u8]| {
+                let sum = number.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+                let sum = (sum + u64::from(by)).to_le_bytes();
+                number.copy_from_slice(&sum[..number.len()]);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    // Relaxed: numbers are counted, and order nothing.
+                    words[0].fetch_add(1, Ordering::Relaxed);
+                    words[1].fetch_add(1 << 32, Ordering::Relaxed);
+                }
+            });
+            for _ in 0..ROUNDS {
+                assert!(memory.update_word(0, &mut [0; 8], plus(1)));
+                assert!(memory.update_word(8, &mut [0; 4], plus(1)));
+            }
+        });
+        // Relaxed: the other thread has been joined.
+        let [whole, halves] = [0, 1].map(|at| words[at as usize].load(Ordering::Relaxed));
+        assert_eq!((whole, halves), (2 * ROUNDS, ROUNDS << 32 | ROUNDS));
+        let mut old = [0; 8];
+        assert!(memory.update_word(0, &mut old, plus(0)));
+        assert_eq!(u64::from_le_bytes(old), 2 * ROUNDS);
+        // Not aligned, of another size, or beyond the end: nothing is done.
+        for (at, len) in [(4, 8), (2, 4), (0, 2), (12, 8)] {
+            assert!(!memory.update_word(at, &mut vec![0; len], plus(1)), "{at} {len}");
+        }
+    }
 
     /// Two parts of eight bytes, with eight bytes between them that are not exposed.
     #[test]

@@ -201,7 +201,7 @@ pub trait Transport {
         &mut self,
         claim: &RmaClaim,
         place: A,
-        make: impl FnOnce(&mut [u8]),
+        make: impl Fn(&mut [u8]),
     ) -> Result<A, Fault>;
 
     /// Nothing may be posted to a remote until [`Transport::let_through`]: it would overtake what

@@ -371,7 +371,7 @@ impl Transport for Side<'_> {
         &mut self,
         claim: &RmaClaim,
         mut place: A,
-        make: impl FnOnce(&mut [u8]),
+        make: impl Fn(&mut [u8]),
     ) -> Result<A, Fault> {
         self.read_region(claim, 0, place.as_mut())?;
         let mut new = place.clone();

@@ -160,7 +160,7 @@ impl Transport for &mut Around {
         &mut self,
         _: &RmaClaim,
         mut place: A,
-        make: impl FnOnce(&mut [u8]),
+        make: impl Fn(&mut [u8]),
     ) -> Result<A, Fault> {
         self.claims?;
         let old = place.clone();

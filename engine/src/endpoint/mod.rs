@@ -97,6 +97,7 @@ use polls::Polls;
 use remotes::{ConnectionState, Remote, Remotes};
 use rustix::io::Errno;
 use sharing::Sharing;
+use std::time::{Duration, Instant};
 use transport::Surroundings;
 
 /// A message to be sent.
@@ -112,6 +113,9 @@ pub type RmaUpdate = protocol::RmaUpdate<Spans>;
 const POLLS_PER_HANDSHAKE: u32 = 512;
 /// Polls between two looks while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
+/// Time between two such looks at the least: polls may take less than a hundredth of what a look
+/// takes.
+const HANDSHAKE_PAUSE: Duration = Duration::from_micros(50);
 /// Polls of an endpoint with several connections that find nothing, where something came last,
 /// between two that look at others, too.
 const POLLS_PER_TURN: u32 = 2;
@@ -148,6 +152,8 @@ pub struct RawEndpoint {
     regions: Option<MemoryRegions>,
     remotes: Remotes,
     polls: Polls,
+    /// When polls looked last at who calls.
+    looked: Option<Instant>,
     sharing: Sharing,
     latest_failure: LatestFailure,
     /// From [`RawEndpoint::rest`] to [`RawEndpoint::wake`].
@@ -186,6 +192,7 @@ impl RawEndpoint {
             regions: None,
             remotes: Remotes::new(),
             polls: Polls::default(),
+            looked: None,
             sharing,
             latest_failure: LatestFailure::default(),
             is_asleep: false,
@@ -251,14 +258,18 @@ impl RawEndpoint {
     pub fn finds_nothing(&mut self) -> bool {
         let idle = self.polls.next_idle();
         let waits = self.protocol.waits();
-        let hot = self.polls.hot();
-        if self.polls.scans(idle) || waits > 0 || self.has_come(hot) != Some(false) {
+        // Where nobody is, others may be elsewhere, unless there are none at all.
+        let has_come = self.has_come(self.polls.hot());
+        if self.polls.scans(idle)
+            || waits > 0
+            || has_come.unwrap_or_else(|| self.port.peers.count() > 0)
+        {
             return false;
         }
         self.polls.has_found_none(idle);
         // Who looks again at once takes the line from under the hands of whoever is writing it; who
         // waits at each look, and does much else in between, as MPI does, is late.
-        if idle & 1 == 0 {
+        if idle & 1 == 0 && has_come.is_some() {
             std::hint::spin_loop();
         }
         true
@@ -303,7 +314,8 @@ impl RawEndpoint {
         if let Some(peer) = self.port.pump() {
             self.take_some(peer.index(), tell);
         }
-        if finds.is_multiple_of(POLLS_PER_HANDSHAKE) {
+        if finds.is_multiple_of(POLLS_PER_HANDSHAKE) && self.is_time_to_look(self.port.clock.now())
+        {
             self.progress_control();
         }
     }
@@ -424,16 +436,33 @@ impl RawEndpoint {
     fn pause(&mut self) {
         let between = if self.remotes.calls() > 0 { POLLS_PER_CALL } else { POLLS_PER_HANDSHAKE };
         if self.polls.idle().is_multiple_of(between) {
-            if self.sharing.poll(self.port.clock.now()) {
+            let now = self.port.clock.now();
+            if self.sharing.poll(now) {
                 self.set_poll_rate();
             }
-            self.progress_control();
+            if self.is_time_to_look(now) {
+                self.progress_control();
+            }
         } else if self.port.peers.has_dead() {
             self.end_dead();
         }
         if self.polls.empty() >= POLLS_PER_PAUSE {
             self.yield_processor();
         }
+    }
+
+    /// Whether a look at who calls is due. On a simulated network polls take no time.
+    fn is_time_to_look(&mut self, now: Instant) -> bool {
+        let is_due = self.remotes.calls() > 0
+            || self.port.clock.is_simulated()
+            || self
+                .looked
+                .is_none_or(|last| now.saturating_duration_since(last) >= HANDSHAKE_PAUSE);
+        if is_due {
+            debug_assert!(self.looked.is_none_or(|last| last <= now), "time goes on");
+            self.looked = Some(now);
+        }
+        is_due
     }
 
     /// The part of [`RawEndpoint::progress`] that is done only now and then, however much comes:

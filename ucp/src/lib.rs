@@ -6,9 +6,10 @@
 //! |---|---|
 //! | [`abi`] | the binary interface of UCP, declared |
 //! | [`status`] | the status for each error of the engine |
-//! | `log.rs`, `config.rs`, `address.rs` | warnings; settings; addresses of workers |
+//! | `log.rs`, `config.rs` | warnings; settings |
+//! | `address.rs`, `key.rs` | addresses of workers, and keys of memory, as bytes |
 //! | `sys/` | objects and memory whose addresses C has: requests, streams |
-//! | `context.rs` | contexts |
+//! | `context.rs`, `rkey.rs` | contexts and their mapped memory; memory of peers |
 //! | `worker/`, `ep.rs` | workers, and what goes on by them; endpoints |
 //! | `calls/` | the functions that programs call |
 //!
@@ -22,6 +23,8 @@ mod calls;
 mod config;
 mod context;
 mod ep;
+mod key;
 mod log;
+mod rkey;
 mod sys;
 mod worker;

@@ -345,7 +345,16 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "ucp/src/",
-        layers: &["abi", "status", "address config log sys", "context", "worker", "ep", "calls"],
+        layers: &[
+            "abi",
+            "status",
+            "address config key log",
+            "sys",
+            "context",
+            "rkey worker",
+            "ep",
+            "calls",
+        ],
     },
     CrateRules {
         folder: "capi/src/",

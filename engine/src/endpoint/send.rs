@@ -76,6 +76,12 @@ impl RawEndpoint {
         !self.remotes.knows(to) || self.protocol.has_completed_all(to)
     }
 
+    /// Whether all writes, reads and updates have ended that were posted to a remote.
+    #[inline]
+    pub fn has_completed_rma(&self, to: RemoteId) -> bool {
+        !self.remotes.knows(to) || self.protocol.has_completed_rma(to)
+    }
+
     /// Operations that were posted and whose end was not told yet.
     pub fn under_way(&self) -> usize {
         self.protocol.under_way()

@@ -78,7 +78,7 @@ pub(crate) fn is_sealed(file: BorrowedFd<'_>) -> bool {
 
 /// Checks that a peer's file has this length and cannot shrink; returns its properties.
 // spec: LANE-9, ERR-7, LIFE-41
-pub(super) fn check_foreign(
+pub(crate) fn check_foreign(
     file: BorrowedFd<'_>,
     len: usize,
     largest: Pages,

@@ -181,6 +181,12 @@ impl<M: Memory> Protocol<M> {
         self.pending_sends.has_none(to) && self.pending_rma.has_none(to)
     }
 
+    /// Whether all writes, reads and updates have ended that were posted to a remote.
+    #[inline]
+    pub fn has_completed_rma(&self, to: RemoteId) -> bool {
+        self.pending_rma.has_none(to)
+    }
+
     /// Operations that were posted and whose end was not told yet.
     pub fn under_way(&self) -> usize {
         let answerable = self.pending_sends.len() + self.pending_rma.len();

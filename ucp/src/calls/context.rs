@@ -15,7 +15,7 @@ use std::ffi::{c_char, c_uint};
 use std::sync::Arc;
 
 /// Features that a program may ask for today.
-const FEATURES: u64 = UCP_FEATURE_TAG;
+const FEATURES: u64 = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
 
 /// # Safety
 /// The places may be written.
@@ -79,8 +79,8 @@ unsafe extern "C" fn ucp_init_version(
     };
     if features & !FEATURES != 0 {
         log::warn(&format!(
-            "this libucp has tagged messages alone: the features {:#x} of ucp_init are not there \
-             yet",
+            "this libucp has tagged messages and remote memory: the features {:#x} of ucp_init are \
+             not there yet",
             features & !FEATURES,
         ));
         return Status::UNSUPPORTED;

@@ -9,10 +9,12 @@
 //! | `context.rs`, `config.rs` | contexts and settings |
 //! | `worker.rs`, `ep.rs` | workers and endpoints |
 //! | `tag.rs`, `datatype.rs` | tagged messages; datatypes that the program packs |
-//! | `memory.rs` | mapped memory |
+//! | `memory.rs`, `rkey.rs` | mapped memory; its keys |
+//! | `rma.rs`, `atomic.rs` | writing and reading peers' memory; atomics on it |
 //! | `request.rs` | requests |
 //! | `refused.rs` | functions that are not there yet: each says so |
 
+mod atomic;
 mod config;
 mod context;
 mod datatype;
@@ -21,5 +23,7 @@ mod memory;
 mod param;
 mod refused;
 mod request;
+mod rkey;
+mod rma;
 mod tag;
 mod worker;

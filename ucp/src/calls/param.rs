@@ -3,8 +3,8 @@
 use crate::abi::numbers::{
     UCP_DATATYPE_CLASS_MASK, UCP_DATATYPE_CONTIG, UCP_DATATYPE_GENERIC, UCP_DATATYPE_IOV,
     UCP_DATATYPE_SHIFT, UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_DATATYPE,
-    UCP_OP_ATTR_FIELD_RECV_INFO, UCP_OP_ATTR_FIELD_REQUEST, UCP_OP_ATTR_FIELD_USER_DATA,
-    UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL, UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+    UCP_OP_ATTR_FIELD_RECV_INFO, UCP_OP_ATTR_FIELD_REPLY_BUFFER, UCP_OP_ATTR_FIELD_REQUEST,
+    UCP_OP_ATTR_FIELD_USER_DATA, UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL, UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
 };
 use crate::abi::request::{DtIov, EndFn, RequestParam, TagRecvInfo};
 use crate::abi::status::Status;
@@ -39,6 +39,15 @@ pub(super) fn answer(posted: Posted) -> StatusPtr {
     }
 }
 
+/// The result of a call that returns a status, and has nothing to return for what goes on.
+pub(super) fn status_of(posted: Posted) -> Status {
+    match posted {
+        Posted::Done | Posted::Received(_) => Status::OK,
+        Posted::Failed(status) => status,
+        Posted::Pending(_) => Status::IN_PROGRESS,
+    }
+}
+
 /// Whether memory is read or written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Direction {
@@ -53,6 +62,8 @@ pub(super) struct Parameters {
     datatype: u64,
     /// For what is told of a receive that ends in its call.
     info: *mut TagRecvInfo,
+    /// Where an atomic finds its second operand, and what was there before goes; null for none.
+    pub(super) reply: *mut c_void,
 }
 
 impl Parameters {
@@ -84,13 +95,17 @@ impl Parameters {
                 true => (&raw const (*param).recv_info).read().tag_info,
                 false => null_mut(),
             };
+            let reply = match has(UCP_OP_ATTR_FIELD_REPLY_BUFFER) {
+                true => (&raw const (*param).reply_buffer).read(),
+                false => null_mut(),
+            };
             let wish = Wish {
                 request: request.map(|request| Request::of_program(request)),
                 told: (told, user),
                 never_at_once: has(UCP_OP_ATTR_FLAG_NO_IMM_CMPL),
                 only_at_once: has(UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL),
             };
-            Self { wish, datatype, info }
+            Self { wish, datatype, info, reply }
         }
     }
 
@@ -99,7 +114,7 @@ impl Parameters {
     pub(super) fn of_callback(datatype: u64, told: Told, never_at_once: bool) -> Self {
         let (request, told) = (None, (told, null_mut()));
         let wish = Wish { request, told, never_at_once, only_at_once: false };
-        Self { wish, datatype, info: null_mut() }
+        Self { wish, datatype, info: null_mut(), reply: null_mut() }
     }
 
     /// The memory of an operation.
@@ -115,14 +130,20 @@ impl Parameters {
         (buffer, count): (*mut c_void, usize),
         direction: Direction,
     ) -> Result<Memory, Status> {
-        if self.datatype & UCP_DATATYPE_CLASS_MASK == UCP_DATATYPE_CONTIG {
-            let size = (self.datatype >> UCP_DATATYPE_SHIFT) as usize;
+        if let Some(size) = self.element() {
             let len = size.checked_mul(count).ok_or(Status::INVALID_PARAM)?;
             // SAFETY: the caller's promise.
             return Ok(Memory::Direct(unsafe { Span::new(buffer.cast(), len) }.into()));
         }
         // SAFETY: as above.
         unsafe { self.memory_in_pieces((buffer, count), direction) }
+    }
+
+    /// Bytes of an element of contiguous memory.
+    #[inline(always)]
+    pub(super) fn element(&self) -> Option<usize> {
+        let is_contiguous = self.datatype & UCP_DATATYPE_CLASS_MASK == UCP_DATATYPE_CONTIG;
+        is_contiguous.then_some((self.datatype >> UCP_DATATYPE_SHIFT) as usize)
     }
 
     /// # Errors

@@ -19,23 +19,18 @@ macro_rules! refused {
 
 refused! {
     Status = Status::UNSUPPORTED;
-        ucp_atomic_add32 ucp_atomic_add64 ucp_atomic_cswap32 ucp_atomic_cswap64 ucp_atomic_fadd32
-        ucp_atomic_fadd64 ucp_atomic_post ucp_atomic_swap32 ucp_atomic_swap64
         ucp_conn_request_query ucp_device_counter_init ucp_device_local_mem_list_create
         ucp_device_remote_mem_list_create ucp_dt_query ucp_ep_evaluate_perf
-        ucp_ep_rkey_unpack ucp_get ucp_get_nbi ucp_listener_create ucp_listener_query
-        ucp_listener_reject ucp_memh_pack
-        ucp_put ucp_put_nbi ucp_rkey_compare ucp_rkey_pack ucp_rkey_ptr
+        ucp_listener_create ucp_listener_query ucp_listener_reject
         ucp_stream_recv_request_test ucp_worker_arm ucp_worker_get_efd ucp_worker_set_am_handler
         ucp_worker_set_am_recv_handler ucp_worker_signal ucp_worker_wait;
     StatusPtr = pointer_of(Status::UNSUPPORTED);
-        ucp_am_recv_data_nbx ucp_am_send_nb ucp_am_send_nbx ucp_atomic_fetch_nb ucp_atomic_op_nbx
-        ucp_ep_modify_nb ucp_get_nb ucp_get_nbx ucp_put_nb ucp_put_nbx ucp_stream_recv_data_nb
-        ucp_stream_recv_nb ucp_stream_recv_nbx ucp_stream_send_nb ucp_stream_send_nbx;
+        ucp_am_recv_data_nbx ucp_am_send_nb ucp_am_send_nbx ucp_ep_modify_nb
+        ucp_stream_recv_data_nb ucp_stream_recv_nb ucp_stream_recv_nbx ucp_stream_send_nb
+        ucp_stream_send_nbx;
     isize = Status::UNSUPPORTED.0 as isize;
         ucp_stream_worker_poll;
     () = ();
         ucp_am_data_release ucp_device_mem_list_release ucp_listener_destroy
-        ucp_mem_print_info ucp_memh_buffer_release ucp_rkey_buffer_release ucp_rkey_destroy
         ucp_stream_data_release ucp_worker_wait_mem;
 }

@@ -1,6 +1,6 @@
 //! Requests.
 
-use super::param::StatusPtr;
+use super::param::{StatusPtr, status_of};
 use crate::abi::numbers::*;
 use crate::abi::request::{RequestAttr, TagRecvInfo};
 use crate::abi::status::Status;
@@ -25,6 +25,16 @@ pub(super) fn wait(worker: &Worker, posted: Posted) -> Status {
         worker.recycle(request);
     }
     status
+}
+
+/// Of an operation without a request: it goes on, and the next flush tells its end.
+pub(super) fn release(worker: &Worker, posted: Posted) -> Status {
+    if let Posted::Pending(request) = posted
+        && request.give_back(true)
+    {
+        worker.recycle(request);
+    }
+    status_of(posted)
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! Tagged messages.
 
-use super::param::{Direction, Parameters, StatusPtr, answer, pointer_of};
+use super::param::{Direction, Parameters, StatusPtr, answer, pointer_of, status_of};
 use crate::abi::request::{EndFn, RequestParam, TagRecvInfo};
 use crate::abi::status::Status;
 use crate::ep::Ep;
@@ -125,14 +125,6 @@ unsafe extern "C" fn ucp_tag_send_nbr(
         param.wish.request = Some(Request::of_program(request));
         let Ok(bytes) = bytes else { return bytes.err().unwrap_or(Status::INVALID_PARAM) };
         status_of(handle::at(ep.worker.0).send(ep.remote, (tag, bytes, false), &param.wish))
-    }
-}
-
-fn status_of(posted: Posted) -> Status {
-    match posted {
-        Posted::Done | Posted::Received(_) => Status::OK,
-        Posted::Failed(status) => status,
-        Posted::Pending(_) => Status::IN_PROGRESS,
     }
 }
 

@@ -167,9 +167,12 @@ unsafe extern "C" fn ucp_worker_print_info(worker: *const Worker, stream: *mut F
     unsafe { text::print(stream, &lines) };
 }
 
-/// Messages of one worker to one peer keep their order anyway.
+/// # Safety
+/// A handle of [`ucp_worker_create`].
 #[unsafe(no_mangle)]
-extern "C" fn ucp_worker_fence(_worker: *const Worker) -> Status {
+unsafe extern "C" fn ucp_worker_fence(worker: *const Worker) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { handle::at(worker) }.fence();
     Status::OK
 }
 

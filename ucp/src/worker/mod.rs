@@ -2,22 +2,32 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `state.rs` | the state that one thread uses at a time: progress, ends, posts that wait |
+//! | `ends.rs` | operations that have ended |
+//! | `waiting.rs` | posts that wait for room, or behind a fence |
+//! | `state.rs` | the state that one thread uses at a time: these, and progress |
 //! | `tag.rs` | tagged messages |
+//! | `rma.rs` | accesses to memory of peers |
 //! | `flush.rs` | waiting until all has ended that goes to a peer |
 
+mod ends;
 mod flush;
+mod rma;
 mod state;
 mod tag;
+mod waiting;
 
 pub(crate) use self::tag::{Found, Memory};
 
-use self::state::{Closed, NO_INFO, State};
+use self::ends::NO_INFO;
+use self::state::{Closed, State};
+use self::waiting::Stand;
 use crate::abi::request::TagRecvInfo;
 use crate::abi::status::Status;
 use crate::context::Context;
+use crate::status::of_fault;
 use crate::sys::request::{Request, Told};
 use crate::sys::threads::Serial;
+use ayre::Fault;
 use ayre::endpoint::raw::RawEndpoint;
 use ayre::endpoint::{Address, RemoteId};
 use ayre::error::SetupError;
@@ -80,7 +90,8 @@ impl Worker {
         threads: Threads,
         name: String,
     ) -> Result<Self, SetupError> {
-        let endpoint = RawEndpoint::open_with(&context.options)?;
+        let mut endpoint = RawEndpoint::open_with(&context.options)?;
+        endpoint.share(&context.regions);
         let address = endpoint.address();
         let state = State::new(endpoint);
         let cell = match threads {
@@ -88,6 +99,10 @@ impl Worker {
             Threads::Several => Cell::Several(Shared::visited(state)),
         };
         Ok(Self { cell, context: context.clone(), address, name })
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
     }
 
     pub(crate) fn address(&self) -> Address {
@@ -115,7 +130,7 @@ impl Worker {
     pub(crate) fn progress(&self) -> bool {
         let (any, ends) = self.with(
             #[inline(always)]
-            |state| (state.progress(), state.take_ends()),
+            |state| (state.progress(), state.ends.take_due()),
         );
         if !ends.is_empty() {
             self.tell(ends);
@@ -131,12 +146,12 @@ impl Worker {
                 self.recycle(request);
             }
         }
-        self.with(|state| state.keep_room(ends));
+        self.with(|state| state.ends.keep_room(ends));
     }
 
     /// The memory of a request is free.
     pub(crate) fn recycle(&self, request: Request) {
-        self.with(|state| state.pool.push(request));
+        self.with(|state| state.ends.pool.push(request));
     }
 
     /// A request for the program, which is to have it as its own.
@@ -158,7 +173,7 @@ impl Worker {
             let posted = self.with(
                 #[inline(always)]
                 |state| {
-                    let request = wish.request.or_else(|| state.pool.pop())?;
+                    let request = wish.request.or_else(|| state.ends.pool.pop())?;
                     request.begin(self, wish.request.is_none(), wish.told);
                     let post = post.take().expect("it is called once");
                     Some(post(state, request))
@@ -206,6 +221,28 @@ impl Worker {
         posted
     }
 
+    /// The result of a call that has posted something.
+    #[inline]
+    fn stands(&self, wish: &Wish, request: Request, stand: Result<Stand, Fault>) -> Posted {
+        let status = match stand {
+            Ok(Stand::Posted | Stand::Waits) => return Posted::Pending(request),
+            Ok(Stand::Done) => Status::OK,
+            Err(fault) => of_fault(fault),
+        };
+        request.conclude(status, NO_INFO);
+        self.at_once(wish, request)
+    }
+
+    /// The result of an operation that loads and stores have carried out.
+    #[inline(always)]
+    pub(crate) fn done(&self, wish: &Wish) -> Posted {
+        if !wish.never_at_once {
+            return Posted::Done;
+        }
+        let request = self.with_request(wish, |_, request| request);
+        self.stands(wish, request, Ok(Stand::Done))
+    }
+
     /// Closes an endpoint to a peer when all that goes there has ended; by force at once.
     pub(crate) fn close(
         &self,
@@ -214,7 +251,7 @@ impl Worker {
         wish: &Wish,
     ) -> Posted {
         if is_forced {
-            self.with(|state| state.give_up(remote));
+            self.with(|state| state.waiting.give_up(remote, &mut state.ends));
             return Posted::Done;
         }
         self.flush(Some(remote), Some(ep), wish)

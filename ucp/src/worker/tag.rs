@@ -1,6 +1,8 @@
 //! Tagged messages.
 
-use super::state::{NO_INFO, State, note};
+use super::ends::NO_INFO;
+use super::state::State;
+use super::waiting::Post;
 use super::{Posted, Wish, Worker};
 use crate::abi::request::TagRecvInfo;
 use crate::abi::status::Status;
@@ -9,7 +11,7 @@ use crate::sys::packing::Packing;
 use crate::sys::request::Request;
 use ayre::PostError;
 use ayre::endpoint::RemoteId;
-use ayre::endpoint::raw::{OutgoingMessage, PostedReceive, Probed, Sent, Spans};
+use ayre::endpoint::raw::{OutgoingMessage, PostedReceive, Probed, Spans};
 
 /// A message that a probe has taken out.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Worker {
         {
             let sent = self.with(
                 #[inline(always)]
-                |state| match state.waits(to) {
+                |state| match state.waiting.has(to) {
                     true => None,
                     false => state.endpoint.send_at_once(to, (Some(tag), None), bytes),
                 },
@@ -85,19 +87,13 @@ impl Worker {
         (tag, bytes, delivered): (u64, Memory, bool),
         wish: &Wish,
     ) -> Posted {
-        let (request, sent) = self.with_request(wish, |state, request| {
+        let (request, stand) = self.with_request(wish, |state, request| {
             let (tag, context) = (Some(tag), request.to_context());
             let bytes = bytes.of(request);
             let message = OutgoingMessage { tag, data: None, bytes, context, delivered };
-            (request, state.send(to, message))
+            (request, state.post(to, Post::Message(message)))
         });
-        let status = match sent {
-            Ok(Sent::Pending) => return Posted::Pending(request),
-            Ok(Sent::Completed) => Status::OK,
-            Err(fault) => of_fault(fault),
-        };
-        request.conclude(status, NO_INFO);
-        self.at_once(wish, request)
+        self.stands(wish, request, stand)
     }
 
     /// Posts a receive. One that must end in the call is posted only where its message has begun to
@@ -141,7 +137,7 @@ impl Worker {
                 let is_over = request.is_concluded();
                 if is_over && request.has_calls() {
                     // This call tells of it, or nobody does.
-                    state.ends.retain(|ended| *ended != request);
+                    state.ends.due.retain(|ended| *ended != request);
                 }
                 (request, is_over)
             },
@@ -169,9 +165,9 @@ impl Worker {
     pub(crate) fn cancel(&self, request: Request) {
         let ends = self.with(|state| {
             let label = request.label();
-            let State { endpoint, pool, ends, .. } = state;
-            endpoint.cancel_now(label, |end| note(&end, pool, ends));
-            state.take_ends()
+            let State { endpoint, ends, .. } = state;
+            endpoint.cancel_now(label, |end| ends.note(&end));
+            ends.take_due()
         });
         self.tell(ends);
     }

@@ -94,6 +94,9 @@ unsafe extern "C" {
     pub(crate) fn ucs_status_string(status: Status) -> *const c_char;
 }
 
+/// Features that there are.
+const FEATURES: u64 = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
+
 /// Rounds of progress that something may take.
 const ROUNDS: usize = 100_000_000;
 
@@ -129,9 +132,9 @@ pub(crate) fn init(features: u64, requests: Requests) -> Result<Pointer, Status>
     }
 }
 
-/// Two workers that have an endpoint to each other, and one to themselves.
+/// Two workers, each of a context of its own, that have an endpoint to each other.
 pub(crate) struct World {
-    context: Pointer,
+    pub(crate) contexts: [Pointer; 2],
     pub(crate) workers: [Pointer; 2],
     /// That of each worker to the other one.
     pub(crate) eps: [Pointer; 2],
@@ -146,8 +149,8 @@ impl World {
     }
 
     pub(crate) fn with(requests: Requests, threads: c_uint) -> Self {
-        let context = init(UCP_FEATURE_TAG, requests).expect("there are tags");
-        let workers = [(); 2].map(|()| {
+        let contexts = [(); 2].map(|()| init(FEATURES, requests).expect("there are these"));
+        let workers = contexts.map(|context| {
             let (mut params, mut worker): (WorkerParams, _) = (empty(), null_mut());
             params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
             params.thread_mode = threads;
@@ -158,7 +161,7 @@ impl World {
         });
         let [a, b] = workers;
         let eps = [connect(a, &address_of(b)).unwrap(), connect(b, &address_of(a)).unwrap()];
-        let this = Self { context, workers, eps };
+        let this = Self { contexts, workers, eps };
         // The first message waits for the connection.
         for from in [0, 1] {
             let mut into = [0];
@@ -173,7 +176,7 @@ impl World {
         let mut attr: ContextAttr = empty();
         attr.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
         // SAFETY: the structure is as its mask says.
-        assert_eq!(unsafe { ucp_context_query(self.context, &raw mut attr) }, Status::OK);
+        assert_eq!(unsafe { ucp_context_query(self.contexts[0], &raw mut attr) }, Status::OK);
         attr.request_size
     }
 
@@ -270,7 +273,7 @@ impl Drop for World {
         // SAFETY: nothing of them is used again.
         unsafe {
             self.workers.iter().for_each(|worker| ucp_worker_destroy(*worker));
-            ucp_cleanup(self.context);
+            self.contexts.iter().for_each(|context| ucp_cleanup(*context));
         }
     }
 }
@@ -326,6 +329,20 @@ impl How {
     pub(crate) fn datatype(mut self, datatype: u64, memory: (Pointer, usize)) -> Self {
         self.param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
         (self.param.datatype, self.memory) = (datatype, Some(memory));
+        self
+    }
+
+    /// Elements of that many bytes, where the memory is given in these.
+    pub(crate) fn elements(mut self, size: usize) -> Self {
+        self.param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        self.param.datatype = (size as u64) << UCP_DATATYPE_SHIFT;
+        self
+    }
+
+    /// Where an atomic finds its second operand, and what was there before goes.
+    pub(crate) fn reply(mut self, place: &mut [u8; 8]) -> Self {
+        self.param.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+        self.param.reply_buffer = place.as_mut_ptr().cast();
         self
     }
 

@@ -20,7 +20,7 @@ mpicc.openmpi -O2 -Wall -o "$folder/mpi" bench/mpi.c
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ayre="OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_opal_common_ofi_provider_include=ayre
 FI_PROVIDER_PATH=$target/provider/libfabric"
-ucx="OMPI_MCA_pml=ucx OMPI_MCA_osc=^ucx OMPI_MCA_opal_common_ucx_tls=any
+ucx="OMPI_MCA_pml=ucx OMPI_MCA_opal_common_ucx_tls=any
 OMPI_MCA_opal_common_ucx_devices=any"
 
 # A round: the ranks, how they are placed, the environment, what the program is given. As many
@@ -56,5 +56,7 @@ by_ucx="$ucx LD_LIBRARY_PATH=$target/provider/ucp"
 compare 2 core "$by_ucx" "$own" "messages by UCX's interface"
 compare 2 core "$by_ucx" "$ucx" "the same, beside UCX's own library"
 compare 2 core "$ayre $window" "$own" "memory of a window" one-sided
+compare 2 core "$by_ucx OMPI_MCA_osc=ucx" "$ucx OMPI_MCA_osc=ucx" \
+    "memory of a window by UCX's interface, beside UCX's own library" one-sided
 compare 8 none "$ayre" "$own" "more ranks than processors"
 compare 8 none "$ayre" "$own OMPI_MCA_mpi_yield_when_idle=1" "the same, its own told to yield"

@@ -86,6 +86,15 @@ impl Wait {
         }
     }
 
+    /// Puts the descriptor into an epoll of the program's, with data for its events.
+    ///
+    /// # Errors
+    /// The system's where it refuses that.
+    pub fn join(&self, epoll: BorrowedFd<'_>, data: u64) -> Result<(), Errno> {
+        let data = epoll::EventData::new_u64(data);
+        epoll::add(epoll, &self.gatherer, data, epoll::EventFlags::IN)
+    }
+
     /// No longer wakes them for it.
     pub fn unwatch(&self, descriptor: BorrowedFd<'_>) {
         // It is not there where `watch` was refused.

@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) name: String,
     /// Several threads use workers of it.
     pub(crate) is_shared: bool,
+    pub(crate) has_active_messages: bool,
+    pub(crate) has_wakeup: bool,
     /// Its mapped memory, as peers of all its workers know it.
     pub(crate) regions: MemoryRegions,
     /// A random number by which its keys are known.
@@ -53,7 +55,11 @@ impl Context {
     /// # Errors
     /// [`SetupError::Environment`] for variables with wrong values, [`SetupError::Invalid`] for
     /// requests that are too large.
-    pub(crate) fn new(requests: Kind, name: String, is_shared: bool) -> Result<Self, SetupError> {
+    pub(crate) fn new(
+        requests: Kind,
+        name: String,
+        [is_shared, has_active_messages, has_wakeup]: [bool; 3],
+    ) -> Result<Self, SetupError> {
         if requests.size > REQUEST_MAX {
             let why = "requests have at most 1 MiB for the program";
             return Err(SetupError::Invalid(why.into()));
@@ -63,6 +69,8 @@ impl Context {
             requests,
             name,
             is_shared,
+            has_active_messages,
+            has_wakeup,
             regions: MemoryRegions::new(),
             home: RandomState::new().build_hasher().finish(),
             next_key: AtomicU64::new(1),

@@ -10,7 +10,7 @@
 //! | `address.rs`, `key.rs` | addresses of workers, and keys of memory, as bytes |
 //! | `sys/` | objects and memory whose addresses C has: requests, streams |
 //! | `context.rs`, `rkey.rs` | contexts and their mapped memory; memory of peers |
-//! | `worker/`, `ep.rs` | workers, and what goes on by them; endpoints |
+//! | `worker/` | workers and their endpoints, and what goes on by them |
 //! | `calls/` | the functions that programs call |
 //!
 //! Unsafe code is in `abi/`, `sys/` and `calls/` alone.
@@ -22,7 +22,6 @@ mod address;
 mod calls;
 mod config;
 mod context;
-mod ep;
 mod key;
 mod log;
 mod rkey;

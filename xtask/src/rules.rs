@@ -352,7 +352,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "sys",
             "context",
             "rkey worker",
-            "ep",
             "calls",
         ],
     },

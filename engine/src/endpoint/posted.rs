@@ -3,7 +3,7 @@ use super::transport::Surroundings;
 use super::{Completion, Context, PostedReceive, RawEndpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use crate::mem::span::Spans;
-use ayre_proto::endpoint::Probed;
+use ayre_proto::endpoint::{Probed, Received};
 use ayre_proto::matching::MessageId;
 
 impl RawEndpoint {
@@ -40,6 +40,28 @@ impl RawEndpoint {
             return None;
         }
         self.protocol.find(source, tag)
+    }
+
+    /// Whether messages have come that no receive has taken, those that were set aside among them.
+    #[inline(always)]
+    pub fn keeps_messages(&self) -> bool {
+        self.protocol.keeps_messages()
+    }
+
+    /// Takes the oldest message that a receive with this source and tag would take, if one has come
+    /// and all of it is here: no copy is made. None where its sender still has it;
+    /// [`RawEndpoint::find`] finds that.
+    // spec: ENV-7
+    pub fn take_oldest(
+        &mut self,
+        source: Option<RemoteId>,
+        tag: Option<(u64, u64)>,
+    ) -> Option<(Received, Box<[u8]>)> {
+        if source.is_some_and(|source| self.remotes.known(source).is_none()) {
+            return None;
+        }
+        let (protocol, mut around) = self.parts();
+        protocol.take_oldest(&mut around, source, tag)
     }
 
     /// Keeps a message that was found for [`RawEndpoint::receive_found`] and

@@ -181,6 +181,12 @@ impl<M: Memory> Protocol<M> {
         self.pending_sends.has_none(to) && self.pending_rma.has_none(to)
     }
 
+    /// Whether messages have come that no receive has taken.
+    #[inline(always)]
+    pub fn keeps_messages(&self) -> bool {
+        self.receives.keeps_messages()
+    }
+
     /// Whether all writes, reads and updates have ended that were posted to a remote.
     #[inline]
     pub fn has_completed_rma(&self, to: RemoteId) -> bool {

@@ -8,6 +8,7 @@ use super::{Protocol, RemoteId};
 use crate::envelope::Record;
 use crate::fault::Fault;
 use crate::matching::{Message, MessageId, Pattern, Place, Post, PostMulti};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// A receive to be posted.
@@ -151,6 +152,26 @@ impl<M: Memory> Protocol<M> {
     pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Probed> {
         let (id, origin) = self.receives.peek(tag.is_some(), pattern(source, tag))?;
         Some(Probed { id, message: origin.received((0, 0), false) })
+    }
+
+    /// Takes the oldest message that a receive with this source and tag would take, if one has come
+    /// and all of it is here: no copy is made. None where its sender still has it.
+    // spec: ENV-7
+    pub fn take_oldest(
+        &mut self,
+        transport: &mut impl Transport<Memory = M>,
+        source: Option<RemoteId>,
+        tag: Option<(u64, u64)>,
+    ) -> Option<(Received, Box<[u8]>)> {
+        let message = self.receives.take_oldest(tag.is_some(), pattern(source, tag))?;
+        let Body { origin, place } = self.unkeep(transport, &message);
+        if let Some(id) = origin.answer {
+            self.reply(transport, origin.source, Record::Fin { id });
+        }
+        match place {
+            BodyPlace::Local(bytes) => Some((origin.received((0, origin.len), true), bytes)),
+            BodyPlace::Remote(_) => unreachable!("all of it is here"),
+        }
     }
 
     /// Keeps a message that was found for [`Protocol::receive_found`] and [`Protocol::discard`].

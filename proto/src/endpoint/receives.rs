@@ -1,6 +1,6 @@
 //! Receives that wait for messages, and messages that wait for receives.
 use super::completions::Context;
-use super::incoming::{Body, Incoming};
+use super::incoming::{Body, BodyPlace, Incoming};
 use super::labels::Labels;
 use super::origin::Origin;
 use super::slots::Slots;
@@ -123,6 +123,12 @@ impl<M: Memory> Receives<M> {
         self.check();
     }
 
+    /// Whether messages are kept.
+    #[inline(always)]
+    pub(super) const fn keeps_messages(&self) -> bool {
+        self.bodies.len() > 0
+    }
+
     /// A message that the matcher has given is kept no longer.
     #[inline]
     pub(super) fn unkeep(&mut self, message: &Message) -> Body {
@@ -140,6 +146,15 @@ impl<M: Memory> Receives<M> {
     ) -> Option<(MessageId, &Origin)> {
         let (id, message) = self.matcher(is_tagged).peek(pattern)?;
         Some((id, &self.bodies[message.handle as usize].origin))
+    }
+
+    /// Takes the oldest message that a receive with this pattern would take, if all of it is here.
+    pub(super) fn take_oldest(&mut self, is_tagged: bool, pattern: Pattern) -> Option<Message> {
+        let (id, message) = self.matcher(is_tagged).peek(pattern)?;
+        match self.bodies[message.handle as usize].place {
+            BodyPlace::Local(_) => self.matcher(is_tagged).take(id),
+            BodyPlace::Remote(_) => None,
+        }
     }
 
     pub(super) fn set_aside(&mut self, is_tagged: bool, id: MessageId) -> bool {

@@ -37,6 +37,17 @@ impl fmt::Debug for RecvInfo {
     }
 }
 
+/// Takes an active message without a header.
+pub type AmFn = Option<
+    unsafe extern "C" fn(
+        arg: *mut c_void,
+        data: *mut c_void,
+        length: usize,
+        reply_ep: *mut Ep,
+        flags: c_uint,
+    ) -> Status,
+>;
+
 /// Takes an active message.
 pub type AmRecvFn = Option<
     unsafe extern "C" fn(

@@ -15,7 +15,12 @@ use std::ffi::{c_char, c_uint};
 use std::sync::Arc;
 
 /// Features that a program may ask for today.
-const FEATURES: u64 = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
+const FEATURES: u64 = UCP_FEATURE_TAG
+    | UCP_FEATURE_RMA
+    | UCP_FEATURE_AMO32
+    | UCP_FEATURE_AMO64
+    | UCP_FEATURE_AM
+    | UCP_FEATURE_WAKEUP;
 
 /// # Safety
 /// The places may be written.
@@ -75,12 +80,14 @@ unsafe extern "C" fn ucp_init_version(
         let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let is_shared = has(UCP_PARAM_FIELD_MT_WORKERS_SHARED) && (*params).mt_workers_shared != 0;
         let features = if has(UCP_PARAM_FIELD_FEATURES) { (*params).features } else { 0 };
-        (features, Context::new(requests, name, is_shared))
+        let asks = |feature| features & feature != 0;
+        let ways = [is_shared, asks(UCP_FEATURE_AM), asks(UCP_FEATURE_WAKEUP)];
+        (features, Context::new(requests, name, ways))
     };
     if features & !FEATURES != 0 {
         log::warn(&format!(
-            "this libucp has tagged messages and remote memory: the features {:#x} of ucp_init are \
-             not there yet",
+            "this libucp has no streams yet: the features {:#x} of ucp_init are not \
+             there",
             features & !FEATURES,
         ));
         return Status::UNSUPPORTED;

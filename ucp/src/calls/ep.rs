@@ -6,13 +6,12 @@ use crate::abi::numbers::*;
 use crate::abi::request::{EndFn, RequestParam};
 use crate::abi::status::Status;
 use crate::address;
-use crate::ep::Ep;
 use crate::log;
 use crate::status::of_setup;
 use crate::sys::handle::Place;
 use crate::sys::request::Told;
 use crate::sys::{handle, text};
-use crate::worker::Worker;
+use crate::worker::{Ep, Worker};
 use ayre_guest::copy;
 use libc::FILE;
 use std::ffi::{c_char, c_uint, c_void};
@@ -52,7 +51,10 @@ unsafe extern "C" fn ucp_ep_create(
                 user_data: Place(user_data),
             });
             // SAFETY: the caller's promise.
-            unsafe { copy::put(ep, made) };
+            unsafe {
+                handle::at(worker).add_ep(remote, made);
+                copy::put(ep, made);
+            }
             Status::OK
         }
         Err(error) => {
@@ -77,11 +79,23 @@ unsafe extern "C" fn ucp_ep_close_nbx(ep: *mut Ep, param: *const RequestParam) -
     }
 }
 
+/// Takes an endpoint from the program.
+///
 /// # Safety
-/// A handle of [`ucp_ep_create`], which is not used again.
-unsafe fn close(ep: *mut Ep, is_forced: bool, param: &Parameters) -> StatusPtr {
+/// A handle of [`ucp_ep_create`], or one for replies, which is not used again.
+unsafe fn take<'a>(ep: *mut Ep) -> (&'a Worker, Box<Ep>) {
     // SAFETY: the caller's promise; its worker lives longer.
-    let (worker, ep) = unsafe { (handle::at((*ep).worker.0), handle::take(ep)) };
+    unsafe {
+        let worker = handle::at((*ep).worker.0);
+        (worker, worker.remove_ep(ep).unwrap_or_else(|| handle::take(ep)))
+    }
+}
+
+/// # Safety
+/// As [`take`].
+unsafe fn close(ep: *mut Ep, is_forced: bool, param: &Parameters) -> StatusPtr {
+    // SAFETY: the caller's promise.
+    let (worker, ep) = unsafe { take(ep) };
     answer(worker.close((ep.remote, ep), is_forced, &param.wish))
 }
 
@@ -108,11 +122,9 @@ unsafe extern "C" fn ucp_disconnect_nb(ep: *mut Ep) -> StatusPtr {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ucp_ep_destroy(ep: *mut Ep) {
     let param = Parameters::of_callback(0, Told::Nobody, false);
-    // SAFETY: the caller's promise; its worker lives longer.
-    unsafe {
-        let (worker, ep) = (handle::at((*ep).worker.0), handle::take(ep));
-        super::request::wait(worker, worker.close((ep.remote, ep), false, &param.wish));
-    }
+    // SAFETY: the caller's promise.
+    let (worker, ep) = unsafe { take(ep) };
+    super::request::wait(worker, worker.close((ep.remote, ep), false, &param.wish));
 }
 
 /// # Safety

@@ -8,12 +8,15 @@
 //! | `param.rs` | parameters and results of all operations |
 //! | `context.rs`, `config.rs` | contexts and settings |
 //! | `worker.rs`, `ep.rs` | workers and endpoints |
-//! | `tag.rs`, `datatype.rs` | tagged messages; datatypes that the program packs |
+//! | `wakeup.rs` | sleeping until something comes |
+//! | `tag.rs`, `am.rs` | tagged messages; active messages |
+//! | `datatype.rs` | datatypes that the program packs |
 //! | `memory.rs`, `rkey.rs` | mapped memory; its keys |
 //! | `rma.rs`, `atomic.rs` | writing and reading peers' memory; atomics on it |
 //! | `request.rs` | requests |
 //! | `refused.rs` | functions that are not there yet: each says so |
 
+mod am;
 mod atomic;
 mod config;
 mod context;
@@ -26,4 +29,5 @@ mod request;
 mod rkey;
 mod rma;
 mod tag;
+mod wakeup;
 mod worker;

@@ -3,8 +3,9 @@
 use crate::abi::numbers::{
     UCP_DATATYPE_CLASS_MASK, UCP_DATATYPE_CONTIG, UCP_DATATYPE_GENERIC, UCP_DATATYPE_IOV,
     UCP_DATATYPE_SHIFT, UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_DATATYPE,
-    UCP_OP_ATTR_FIELD_RECV_INFO, UCP_OP_ATTR_FIELD_REPLY_BUFFER, UCP_OP_ATTR_FIELD_REQUEST,
-    UCP_OP_ATTR_FIELD_USER_DATA, UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL, UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+    UCP_OP_ATTR_FIELD_FLAGS, UCP_OP_ATTR_FIELD_RECV_INFO, UCP_OP_ATTR_FIELD_REPLY_BUFFER,
+    UCP_OP_ATTR_FIELD_REQUEST, UCP_OP_ATTR_FIELD_USER_DATA, UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
+    UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
 };
 use crate::abi::request::{DtIov, EndFn, RequestParam, TagRecvInfo};
 use crate::abi::status::Status;
@@ -39,6 +40,19 @@ pub(super) fn answer(posted: Posted) -> StatusPtr {
     }
 }
 
+/// As [`answer`], of data of an active message: a place gets the length of those that have come in
+/// the call.
+///
+/// # Safety
+/// The place is null or may be written.
+pub(super) unsafe fn answer_data(posted: Posted, place: *mut usize) -> StatusPtr {
+    if let Posted::Received(info) = posted {
+        // SAFETY: the caller's promise.
+        unsafe { copy::put(place, info.length) };
+    }
+    answer(posted)
+}
+
 /// The result of a call that returns a status, and has nothing to return for what goes on.
 pub(super) fn status_of(posted: Posted) -> Status {
     match posted {
@@ -61,9 +75,11 @@ pub(super) struct Parameters {
     pub(super) wish: Wish,
     datatype: u64,
     /// For what is told of a receive that ends in its call.
-    info: *mut TagRecvInfo,
+    pub(super) info: *mut TagRecvInfo,
     /// Where an atomic finds its second operand, and what was there before goes; null for none.
     pub(super) reply: *mut c_void,
+    /// Those of active messages.
+    pub(super) flags: u32,
 }
 
 impl Parameters {
@@ -99,13 +115,17 @@ impl Parameters {
                 true => (&raw const (*param).reply_buffer).read(),
                 false => null_mut(),
             };
+            let flags = match has(UCP_OP_ATTR_FIELD_FLAGS) {
+                true => (&raw const (*param).flags).read(),
+                false => 0,
+            };
             let wish = Wish {
                 request: request.map(|request| Request::of_program(request)),
                 told: (told, user),
                 never_at_once: has(UCP_OP_ATTR_FLAG_NO_IMM_CMPL),
                 only_at_once: has(UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL),
             };
-            Self { wish, datatype, info, reply }
+            Self { wish, datatype, info, reply, flags }
         }
     }
 
@@ -114,7 +134,7 @@ impl Parameters {
     pub(super) fn of_callback(datatype: u64, told: Told, never_at_once: bool) -> Self {
         let (request, told) = (None, (told, null_mut()));
         let wish = Wish { request, told, never_at_once, only_at_once: false };
-        Self { wish, datatype, info: null_mut(), reply: null_mut() }
+        Self { wish, datatype, info: null_mut(), reply: null_mut(), flags: 0 }
     }
 
     /// The memory of an operation.
@@ -157,33 +177,52 @@ impl Parameters {
         (buffer, count): (*mut c_void, usize),
         direction: Direction,
     ) -> Result<Memory, Status> {
+        if self.datatype & UCP_DATATYPE_CLASS_MASK == UCP_DATATYPE_IOV {
+            // SAFETY: the caller's promise: that many pieces.
+            let pieces = unsafe { copy::values(buffer.cast::<DtIov>(), count) };
+            // SAFETY: the caller's promise, for each piece.
+            let span = |piece: &DtIov| unsafe { Span::new(piece.buffer.cast(), piece.length) };
+            if pieces.len() <= SPANS_MAX {
+                let spans = Spans::new(pieces.iter().map(span));
+                return spans.map(Memory::Direct).ok_or(Status::INVALID_PARAM);
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.packed((buffer, count), direction) }.map(Memory::Packed)
+    }
+
+    /// The memory of an operation, packed, or to be unpacked in the end.
+    ///
+    /// # Errors
+    /// As [`Self::memory`].
+    ///
+    /// # Safety
+    /// As [`Self::memory`].
+    pub(super) unsafe fn packed(
+        &self,
+        (buffer, count): (*mut c_void, usize),
+        direction: Direction,
+    ) -> Result<Packing, Status> {
         match self.datatype & UCP_DATATYPE_CLASS_MASK {
             UCP_DATATYPE_IOV => {
                 // SAFETY: the caller's promise: that many pieces.
                 let pieces = unsafe { copy::values(buffer.cast::<DtIov>(), count) };
-                // SAFETY: the caller's promise, for each piece.
-                let span = |piece: &DtIov| unsafe { Span::new(piece.buffer.cast(), piece.length) };
-                if pieces.len() <= SPANS_MAX {
-                    let spans = Spans::new(pieces.iter().map(span));
-                    return spans.map(Memory::Direct).ok_or(Status::INVALID_PARAM);
-                }
-                Ok(Memory::Packed(match direction {
+                Ok(match direction {
                     // SAFETY: the caller's promise.
                     Direction::Out => unsafe { Packing::of_pieces(pieces) },
                     Direction::In => Packing::for_pieces(pieces),
-                }))
+                })
             }
             UCP_DATATYPE_GENERIC => {
                 let generic = (self.datatype & !UCP_DATATYPE_CLASS_MASK) as usize;
                 // SAFETY: the caller's promise: `ucp_dt_create_generic` has returned it.
-                let packed = unsafe {
+                unsafe {
                     let generic = handle::at(with_exposed_provenance(generic));
                     match direction {
                         Direction::Out => Packing::of_generic(generic, (buffer, count)),
                         Direction::In => Packing::for_generic(generic, (buffer, count)),
                     }
-                };
-                packed.map(Memory::Packed)
+                }
             }
             _ => Err(Status::INVALID_PARAM),
         }

@@ -4,12 +4,11 @@ use crate::abi::memory::{MemhBufferReleaseParams, MemhPackParams, RkeyComparePar
 use crate::abi::numbers::{UCP_MEMH_PACK_FLAG_EXPORT, UCP_MEMH_PACK_PARAM_FIELD_FLAGS};
 use crate::abi::status::Status;
 use crate::context::{Context, Mapped};
-use crate::ep::Ep;
 use crate::key::{self, Key};
 use crate::log;
 use crate::rkey::Rkey;
 use crate::sys::handle;
-use crate::worker::Worker;
+use crate::worker::{Ep, Worker};
 use ayre_guest::copy;
 use std::cmp::Ordering;
 use std::ffi::{c_int, c_void};

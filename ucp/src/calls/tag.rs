@@ -3,10 +3,9 @@
 use super::param::{Direction, Parameters, StatusPtr, answer, pointer_of, status_of};
 use crate::abi::request::{EndFn, RequestParam, TagRecvInfo};
 use crate::abi::status::Status;
-use crate::ep::Ep;
 use crate::sys::handle;
 use crate::sys::request::{Request, Told};
-use crate::worker::{Found, Posted, Worker};
+use crate::worker::{Ep, Found, Posted, Worker};
 use ayre_guest::copy;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;

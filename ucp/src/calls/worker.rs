@@ -11,13 +11,18 @@ use crate::log;
 use crate::status::of_setup;
 use crate::sys::request::Told;
 use crate::sys::{handle, text};
-use crate::worker::{Threads, Worker};
+use crate::worker::{HEADER_MAX, Threads, Worker};
+use ayre::error::SetupError;
 use ayre_guest::copy;
 use libc::FILE;
-use std::ffi::{c_char, c_uint, c_void};
+use rustix::fd::BorrowedFd;
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
+/// The largest alignment of active messages' data.
+const ALIGNMENT_MAX: usize = 4096;
 /// The longest text about a request.
 const DEBUG_TEXT: usize = 256;
 
@@ -40,8 +45,20 @@ unsafe extern "C" fn ucp_worker_create(
         let threads = if is_multi { Threads::Several } else { Threads::Serial };
         let name = if has(UCP_WORKER_PARAM_FIELD_NAME) { copy::text((*params).name) } else { None };
         let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let alignment = match has(UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT) {
+            true => (*params).am_alignment.max(1),
+            false => 1,
+        };
+        if !alignment.is_power_of_two() || alignment > ALIGNMENT_MAX {
+            return Status::INVALID_PARAM;
+        }
+        let events = if has(UCP_WORKER_PARAM_FIELD_EVENTS) { (*params).events } else { 0 };
         let context = ManuallyDrop::new(Arc::from_raw(context));
-        Worker::new(&context, threads, name)
+        let made = Worker::new(&context, threads, (name, alignment, events & UCP_WAKEUP_EDGE != 0));
+        let user =
+            if has(UCP_WORKER_PARAM_FIELD_USER_DATA) { (*params).user_data } else { null_mut() };
+        let epoll = has(UCP_WORKER_PARAM_FIELD_EVENT_FD).then(|| (*params).event_fd);
+        made.and_then(|made| gather(made, epoll.map(|epoll| (epoll, user))))
     };
     match made {
         Ok(made) => {
@@ -54,6 +71,22 @@ unsafe extern "C" fn ucp_worker_create(
             of_setup(&error)
         }
     }
+}
+
+/// A worker that puts its descriptor into an epoll of the program's, if that has one.
+///
+/// # Safety
+/// The epoll is the program's, and stays as long as the worker.
+unsafe fn gather(
+    mut worker: Worker,
+    epoll: Option<(c_int, *mut c_void)>,
+) -> Result<Worker, SetupError> {
+    if let Some((epoll, user)) = epoll {
+        // SAFETY: the caller's promise.
+        let epoll = unsafe { BorrowedFd::borrow_raw(epoll) };
+        worker.gather(epoll, user.expose_provenance() as u64)?;
+    }
+    Ok(worker)
 }
 
 /// # Safety
@@ -90,7 +123,7 @@ unsafe extern "C" fn ucp_worker_query(worker: *const Worker, attr: *mut WorkerAt
             (*attr).address_length = address::BYTES;
         }
         if mask & UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER != 0 {
-            (*attr).max_am_header = 0;
+            (*attr).max_am_header = HEADER_MAX;
         }
         if mask & UCP_WORKER_ATTR_FIELD_NAME != 0 {
             let place = (&raw mut (*attr).name).cast::<c_char>();

@@ -3,6 +3,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `handle.rs` | objects that the program knows by their address |
+//! | `handler.rs` | the program's functions for active messages |
 //! | `window.rs` | memory that several processes have mapped, and accesses to it |
 //! | `memory.rs` | a program's mapped memory |
 //! | `atomic.rs` | atomics on one number |
@@ -13,6 +14,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod handle;
+pub(crate) mod handler;
 pub(crate) mod memory;
 pub(crate) mod packing;
 pub(crate) mod request;

@@ -120,6 +120,35 @@ impl Packing {
         Ok(Self { bytes: vec![0; len].into(), into: Into::Functions(generic.ops, state) })
     }
 
+    /// A header alone, copied.
+    pub(crate) fn of_header(header: &[u8]) -> Self {
+        Self { bytes: header.into(), into: Into::Nothing }
+    }
+
+    /// These bytes behind a header.
+    pub(crate) fn behind(self, header: &[u8]) -> Self {
+        Self { bytes: [header, &*self.bytes].concat().into(), into: self.into }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes as many bytes as there is room for: how many.
+    pub(crate) fn fill(&mut self, bytes: &[u8]) -> usize {
+        let len = bytes.len().min(self.bytes.len());
+        self.bytes[..len].copy_from_slice(&bytes[..len]);
+        len
+    }
+
+    /// The bytes in two parts, for the engine, as [`Self::spans`].
+    pub(crate) fn parts(&mut self, first: usize) -> (Span, Span) {
+        let (first, second) = self.bytes.split_at_mut(first);
+        // SAFETY: as in spans().
+        let span = |part: &mut [u8]| unsafe { Span::new(part.as_mut_ptr(), part.len()) };
+        (span(first), span(second))
+    }
+
     /// The bytes, for the engine. They stay where they are as long as this lives.
     pub(crate) fn spans(&mut self) -> Spans {
         // SAFETY: nobody uses them until unpack(), behind the end of the operation.
@@ -155,5 +184,32 @@ impl Packing {
                 }
             }
         }
+    }
+}
+
+/// Memory for a message that is fetched: a header that is here, and room for the rest.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    bytes: Box<[u8]>,
+    at: usize,
+}
+
+impl Landing {
+    pub(crate) fn new(header: &[u8], len: usize) -> Self {
+        let mut bytes = vec![0; header.len() + len].into_boxed_slice();
+        bytes[..header.len()].copy_from_slice(header);
+        Self { bytes, at: header.len() }
+    }
+
+    /// The room, for the engine. It stays where it is as long as this lives.
+    pub(crate) fn spans(&mut self) -> Spans {
+        let room = &mut self.bytes[self.at..];
+        // SAFETY: nobody uses it until into_bytes(), behind the end of the operation.
+        unsafe { Span::new(room.as_mut_ptr(), room.len()) }.into()
+    }
+
+    /// All bytes, when the message has come.
+    pub(crate) fn into_bytes(self) -> Box<[u8]> {
+        self.bytes
     }
 }

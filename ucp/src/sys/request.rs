@@ -14,7 +14,7 @@ use crate::abi::context::RequestInitFn;
 use crate::abi::request::{EndFn, TagRecvInfo};
 use crate::abi::status::Status;
 use crate::sys::packing::Packing;
-use ayre::endpoint::raw::{Context, Spans};
+use ayre::endpoint::raw::{Context, Span, Spans};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -36,6 +36,8 @@ pub(crate) enum Told {
     Nobody,
     OfSend(EndFn),
     OfReceive(EndFn),
+    /// Of data of an active message.
+    OfData(EndFn),
 }
 
 #[repr(C, align(16))]
@@ -190,6 +192,13 @@ impl Request {
         kept.insert(Box::new(packing)).spans()
     }
 
+    /// As [`Self::keep`], in two parts.
+    pub(crate) fn keep_parts(self, packing: Packing, first: usize) -> (Span, Span) {
+        // SAFETY: the operation has not begun, so the worker alone uses this.
+        let kept = unsafe { &mut (*self.0.as_ptr()).packing };
+        kept.insert(Box::new(packing)).parts(first)
+    }
+
     /// The operation has ended so. The program does not see that yet.
     #[inline(always)]
     pub(crate) fn conclude(self, outcome: Status, info: TagRecvInfo) {
@@ -250,6 +259,9 @@ impl Request {
                 Told::OfSend(EndFn { send: Some(call) }) => call(request, outcome, user),
                 Told::OfReceive(EndFn { recv: Some(call) }) => {
                     call(request, outcome, &raw const info, user);
+                }
+                Told::OfData(EndFn { recv_bytes: Some(call) }) => {
+                    call(request, outcome, info.length, user);
                 }
                 _ => {}
             }

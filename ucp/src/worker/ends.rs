@@ -20,12 +20,22 @@ pub(super) struct Ends {
     pub(super) due: Vec<Request>,
     /// Operations without a request that have failed: the next flush tells.
     failures: Vec<(RemoteId, Status)>,
+    /// Active messages that were fetched, by their numbers, and whether they are here.
+    landed: Vec<(u64, bool)>,
 }
 
 /// The engine keeps this for an operation without a request.
 pub(super) fn silent(to: RemoteId) -> Context {
     Context::from(to.number()) << 64
 }
+
+/// The engine keeps this for an active message that is fetched.
+pub(super) fn landed(number: u64) -> Context {
+    Context::from(number | LANDED) << 64
+}
+
+/// No number of a remote has this bit.
+const LANDED: u64 = 1 << 63;
 
 impl Ends {
     /// Notes the end of an operation.
@@ -34,8 +44,11 @@ impl Ends {
         match Request::of_context(end.context) {
             Some(request) => self.finish(request, outcome(end)),
             None => {
-                if let Err(fault) = end.result {
-                    self.note_failure((end.context >> 64) as u64, fault);
+                let number = (end.context >> 64) as u64;
+                if number & LANDED != 0 {
+                    self.landed.push((number & !LANDED, end.result.is_ok()));
+                } else if let Err(fault) = end.result {
+                    self.note_failure(number, fault);
                 }
             }
         }
@@ -45,6 +58,16 @@ impl Ends {
     fn note_failure(&mut self, to: u64, fault: Fault) {
         log::warn(&format!("a put or an atomic without a request has failed: {fault}"));
         self.failures.extend(RemoteId::with_number(to).map(|to| (to, of_fault(fault))));
+    }
+
+    #[inline(always)]
+    pub(super) fn has_landed(&self) -> bool {
+        !self.landed.is_empty()
+    }
+
+    /// Active messages that were fetched since this was asked last.
+    pub(super) fn take_landed(&mut self) -> Vec<(u64, bool)> {
+        std::mem::take(&mut self.landed)
     }
 
     /// How operations without a request to a peer, or to all, have ended since this was asked last.

@@ -5,22 +5,32 @@
 //! | `ends.rs` | operations that have ended |
 //! | `waiting.rs` | posts that wait for room, or behind a fence |
 //! | `state.rs` | the state that one thread uses at a time: these, and progress |
-//! | `tag.rs` | tagged messages |
+//! | `arrivals.rs` | active messages that have come |
+//! | `ep.rs` | endpoints |
+//! | `tag.rs`, `active.rs` | tagged messages; active messages |
 //! | `rma.rs` | accesses to memory of peers |
+//! | `wakeup.rs` | sleeping until something comes |
 //! | `flush.rs` | waiting until all has ended that goes to a peer |
 
+mod active;
+mod arrivals;
 mod ends;
+mod ep;
 mod flush;
 mod rma;
 mod state;
 mod tag;
 mod waiting;
+mod wakeup;
 
+pub(crate) use self::arrivals::{Data, HEADER_MAX, Kept, Note, WHOLE_MAX};
+pub(crate) use self::ep::Ep;
 pub(crate) use self::tag::{Found, Memory};
 
 use self::ends::NO_INFO;
 use self::state::{Closed, State};
 use self::waiting::Stand;
+use self::wakeup::Wakeup;
 use crate::abi::request::TagRecvInfo;
 use crate::abi::status::Status;
 use crate::context::Context;
@@ -57,6 +67,9 @@ pub(crate) struct Worker {
     cell: Cell,
     context: Arc<Context>,
     address: Address,
+    /// Of data of active messages.
+    alignment: usize,
+    wakeup: Option<Wakeup>,
     pub(crate) name: String,
 }
 
@@ -88,17 +101,25 @@ impl Worker {
     pub(crate) fn new(
         context: &Arc<Context>,
         threads: Threads,
-        name: String,
+        (name, alignment, is_edge): (String, usize, bool),
     ) -> Result<Self, SetupError> {
         let mut endpoint = RawEndpoint::open_with(&context.options)?;
         endpoint.share(&context.regions);
         let address = endpoint.address();
-        let state = State::new(endpoint);
+        let wakeup = match context.has_wakeup {
+            true => Some(
+                Wakeup::new(&endpoint).map_err(|errno| SetupError::Os { call: "epoll", errno })?,
+            ),
+            false => None,
+        };
+        let mut state = State::new(endpoint);
+        state.active.is_on = context.has_active_messages;
+        state.arms_itself = is_edge && wakeup.is_some();
         let cell = match threads {
             Threads::Serial => Cell::Serial(Serial::visited(state)),
             Threads::Several => Cell::Several(Shared::visited(state)),
         };
-        Ok(Self { cell, context: context.clone(), address, name })
+        Ok(Self { cell, context: context.clone(), address, alignment, wakeup, name })
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -128,12 +149,15 @@ impl Worker {
     /// Whether anything was done.
     #[inline]
     pub(crate) fn progress(&self) -> bool {
-        let (any, ends) = self.with(
+        let (any, ends, has_arrivals) = self.with(
             #[inline(always)]
-            |state| (state.progress(), state.ends.take_due()),
+            |state| (state.progress(), state.ends.take_due(), state.active.begin_telling()),
         );
         if !ends.is_empty() {
             self.tell(ends);
+        }
+        if has_arrivals {
+            self.tell_arrivals();
         }
         any
     }

@@ -1,6 +1,8 @@
 //! The state of a worker that one thread uses at a time.
 
+use super::arrivals::{Active, Data};
 use super::ends::{Ends, NO_INFO};
+use super::ep::Eps;
 use super::waiting::{Post, Stand, Waiting};
 use crate::sys::request::Request;
 use ayre::Fault;
@@ -27,6 +29,12 @@ pub(super) struct State {
     made: Vec<Request>,
     pub(super) waiting: Waiting,
     pub(super) flushes: Vec<Flush>,
+    pub(super) active: Active,
+    /// A sleeper has announced itself.
+    is_resting: bool,
+    /// A progress that finds nothing announces a sleeper.
+    pub(super) arms_itself: bool,
+    pub(super) eps: Eps,
     /// The peers of all endpoints.
     remotes: Vec<RemoteId>,
 }
@@ -35,17 +43,39 @@ impl State {
     pub(super) fn new(endpoint: RawEndpoint) -> Self {
         let (ends, waiting) = (Ends::default(), Waiting::default());
         let (made, flushes, remotes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { endpoint, ends, made, waiting, flushes, remotes }
+        let (active, eps) = (Active::default(), Eps::default());
+        let (is_resting, arms_itself) = (false, false);
+        Self {
+            endpoint,
+            ends,
+            made,
+            waiting,
+            flushes,
+            active,
+            is_resting,
+            arms_itself,
+            eps,
+            remotes,
+        }
     }
 
     #[inline(always)]
     pub(super) fn progress(&mut self) -> bool {
+        self.wake();
         let mut any = !self.endpoint.finds_nothing() && self.advance();
+        // Naps and the ends of peers take messages, too.
+        if self.active.is_on && (self.endpoint.keeps_messages() || self.ends.has_landed()) {
+            self.collect();
+        }
         if !(self.waiting.is_empty() && self.flushes.is_empty()) {
             any |= self.waiting.advance(&mut self.endpoint, &mut self.ends);
             any |= self.end_flushes();
         }
-        any || !self.ends.due.is_empty()
+        any = any || !self.ends.due.is_empty() || self.active.is_due();
+        if !any && self.arms_itself {
+            any = !self.arm();
+        }
+        any
     }
 
     /// Not a part of what finds nothing, so that that is short.
@@ -80,10 +110,15 @@ impl State {
 
     pub(super) fn find(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         let remote = self.endpoint.remote(address)?;
+        self.know(remote);
+        Ok(remote)
+    }
+
+    /// An endpoint goes to this peer.
+    pub(super) fn know(&mut self, remote: RemoteId) {
         if !self.remotes.contains(&remote) {
             self.remotes.push(remote);
         }
-        Ok(remote)
     }
 
     /// Posts something, or has it wait.
@@ -134,5 +169,50 @@ impl State {
             self.ends.finish(flush.request, (status, NO_INFO));
         }
         !over.is_empty()
+    }
+
+    /// Takes the active messages that have come.
+    pub(super) fn collect(&mut self) {
+        let Self { endpoint, active, ends, .. } = self;
+        for (number, is_here) in ends.take_landed() {
+            active.land(number, is_here);
+        }
+        loop {
+            if let Some((received, bytes)) = endpoint.take_oldest(None, None) {
+                active.arrive(&received, Data::Here(bytes), endpoint);
+                continue;
+            }
+            let Some(found) = endpoint.find(None, None) else { break };
+            endpoint.set_aside(false, found.id);
+            active.arrive(&found.message, Data::Elsewhere(found), endpoint);
+        }
+    }
+
+    /// Announces a sleeper. False where something has come, or is to be done.
+    pub(super) fn arm(&mut self) -> bool {
+        self.wake();
+        if !self.ends.due.is_empty() || !self.waiting.is_empty() || self.active.is_due() {
+            return false;
+        }
+        let Self { endpoint, ends, .. } = self;
+        let rests = endpoint.rest(|end| ends.note(&end));
+        self.is_resting = rests;
+        if self.active.is_on {
+            self.collect();
+        }
+        if self.ends.due.is_empty() && !self.active.is_due() {
+            return rests;
+        }
+        self.wake();
+        false
+    }
+
+    /// The sleeper is awake.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        if self.is_resting {
+            self.is_resting = false;
+            self.endpoint.wake();
+        }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Memory {
 impl Memory {
     /// Where it lies; the request keeps what is packed.
     #[inline(always)]
-    fn of(self, request: Request) -> Spans {
+    pub(super) fn of(self, request: Request) -> Spans {
         match self {
             Self::Direct(spans) => spans,
             Self::Packed(packing) => request.keep(packing),
@@ -120,7 +120,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn receive_by(
+    pub(super) fn receive_by(
         &self,
         wish: &Wish,
         post: impl FnOnce(&mut State, Request) -> Result<(), PostError>,

@@ -25,10 +25,14 @@ unsafe extern "C" {
         c: Pointer,
         to: *mut Pointer,
     ) -> Status;
-    fn ucp_cleanup(context: Pointer);
+    pub(crate) fn ucp_cleanup(context: Pointer);
     fn ucp_context_query(context: Pointer, attr: *mut ContextAttr) -> Status;
-    fn ucp_worker_create(context: Pointer, p: *const WorkerParams, to: *mut Pointer) -> Status;
-    fn ucp_worker_destroy(worker: Pointer);
+    pub(crate) fn ucp_worker_create(
+        context: Pointer,
+        p: *const WorkerParams,
+        to: *mut Pointer,
+    ) -> Status;
+    pub(crate) fn ucp_worker_destroy(worker: Pointer);
     pub(crate) fn ucp_worker_progress(worker: Pointer) -> c_uint;
     fn ucp_worker_get_address(worker: Pointer, to: *mut *mut u8, len: *mut usize) -> Status;
     fn ucp_worker_release_address(worker: Pointer, address: *mut u8);
@@ -95,7 +99,12 @@ unsafe extern "C" {
 }
 
 /// Features that there are.
-const FEATURES: u64 = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
+const FEATURES: u64 = UCP_FEATURE_TAG
+    | UCP_FEATURE_RMA
+    | UCP_FEATURE_AMO32
+    | UCP_FEATURE_AMO64
+    | UCP_FEATURE_AM
+    | UCP_FEATURE_WAKEUP;
 
 /// Rounds of progress that something may take.
 const ROUNDS: usize = 100_000_000;
@@ -202,6 +211,26 @@ impl World {
         let send = if how.is_synchronous { ucp_tag_send_sync_nbx } else { ucp_tag_send_nbx };
         // SAFETY: memory that stays until the end.
         Begun::of(unsafe { send(self.eps[from], at, len, tag, &raw const how.param) })
+    }
+
+    /// Sends by an endpoint that is not of these workers' own.
+    pub(crate) fn send_by(&self, ep: Pointer, bytes: &[u8], tag: u64) -> Begun {
+        let (start, param) = (bytes.as_ptr().cast(), How::new().param);
+        // SAFETY: memory that stays until the end.
+        Begun::of(unsafe { ucp_tag_send_nbx(ep, start, bytes.len(), tag, &raw const param) })
+    }
+
+    /// Whether an operation has ended well; its request is given back then.
+    pub(crate) fn has_ended(&self, begun: Begun) -> bool {
+        let Begun::Request(request) = begun else { return begun == Begun::Done };
+        // SAFETY: the request was not given back.
+        unsafe {
+            let status = ucp_request_check_status(request);
+            if status == Status::OK {
+                ucp_request_free(request);
+            }
+            status == Status::OK
+        }
     }
 
     pub(crate) fn receive(&self, at: usize, into: &mut [u8], tag: (u64, u64), how: &How) -> Begun {
@@ -346,7 +375,7 @@ impl How {
         self
     }
 
-    fn memory_or(&self, usual: (Pointer, usize)) -> (Pointer, usize) {
+    pub(crate) fn memory_or(&self, usual: (Pointer, usize)) -> (Pointer, usize) {
         self.memory.unwrap_or(usual)
     }
 
@@ -394,6 +423,11 @@ impl Told {
     extern "C" fn of_send(_: Pointer, status: Status, user: Pointer) {
         // SAFETY: the test's own.
         unsafe { &*user.cast::<Self>() }.0.borrow_mut().push((status, 0, 0));
+    }
+
+    pub(crate) extern "C" fn of_data(_: Pointer, status: Status, length: usize, user: Pointer) {
+        // SAFETY: the test's own.
+        unsafe { &*user.cast::<Self>() }.0.borrow_mut().push((status, 0, length));
     }
 
     pub(crate) fn all(&self) -> Vec<(Status, u64, usize)> {

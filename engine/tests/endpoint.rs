@@ -236,6 +236,45 @@ fn a_message_ends_when_it_is_delivered_if_its_sender_says_so() {
     }
 }
 
+/// Past the matcher or by it, and whatever their length: messages that a program takes itself keep
+/// their order. Those that are still with their sender are found, and tagged ones stay apart.
+#[test]
+fn plain_messages_are_handed_over_in_their_order() {
+    let mut sides = pair();
+    sides[1].endpoint.hand_over_plain();
+    let lens = [8, 0, 3000, 8, 60_000, 100, 300_000, 8, 512, 8];
+    let mut all: Vec<_> = lens.iter().map(|len| pattern(*len, *len)).collect();
+    let mut taken: Vec<Vec<u8>> = Vec::new();
+    for bytes in &mut all {
+        let plain = OutgoingMessage { tag: None, data: Some(7), ..message(0, bytes) };
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &plain);
+    }
+    let [near, far] = &mut sides;
+    let _ = send([near, far], &message(6, &mut [1; 8]));
+    while taken.len() < lens.len() {
+        sides.iter_mut().for_each(Side::progress);
+        let receiver = &mut sides[1];
+        while let Some((received, bytes)) = receiver.endpoint.take_oldest(None, None) {
+            let is_told = (received.source, received.data, received.len, received.tag);
+            assert_eq!(is_told, (Some(receiver.other), Some(7), bytes.len() as u64, None));
+            taken.push(bytes.into());
+        }
+        if let Some(found) = receiver.endpoint.find(None, None) {
+            let mut into = vec![0; found.message.len as usize];
+            let fetched = (span(&mut into), 1);
+            receiver.endpoint.receive_found(false, found.id, fetched).unwrap();
+            until(&mut sides, |sides| !sides[1].ends.is_empty());
+            sides[1].ends.clear();
+            taken.push(into);
+        }
+    }
+    assert!(taken == all, "in their order");
+    let receiver = &mut sides[1].endpoint;
+    assert!(receiver.take_oldest(None, None).is_none());
+    assert!(receiver.keeps_messages() && receiver.find(None, Some((6, 0))).is_some());
+}
+
 #[test]
 fn found_messages_are_received_or_thrown_away_by_name() {
     let mut sides = pair();

@@ -78,6 +78,9 @@ impl RawEndpoint {
         let Some(peer) = self.remotes.known(remote).map(Remote::peer) else { return false };
         self.end_remote(remote, DisconnectReason::Left);
         self.protocol.drop_messages(remote);
+        if let Some(inbox) = &mut self.inbox {
+            inbox.retain(|(received, _)| received.source != Some(remote));
+        }
         if let Some(peer) = peer {
             self.remotes.cut_off(peer.index());
             let gone = self.port.disconnect(peer);

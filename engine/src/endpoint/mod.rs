@@ -97,6 +97,7 @@ use polls::Polls;
 use remotes::{ConnectionState, Remote, Remotes};
 use rustix::io::Errno;
 use sharing::Sharing;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use transport::Surroundings;
 
@@ -150,6 +151,8 @@ pub struct RawEndpoint {
     allowance: Allowance,
     choices: Choices,
     regions: Option<MemoryRegions>,
+    /// Plain messages that the program takes next, past all receives, if it wants them so.
+    inbox: Option<VecDeque<(Received, Box<[u8]>)>>,
     remotes: Remotes,
     polls: Polls,
     /// When polls looked last at who calls.
@@ -190,6 +193,7 @@ impl RawEndpoint {
             allowance,
             choices: Choices::default(),
             regions: None,
+            inbox: None,
             remotes: Remotes::new(),
             polls: Polls::default(),
             looked: None,

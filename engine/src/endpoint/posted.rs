@@ -45,7 +45,13 @@ impl RawEndpoint {
     /// Whether messages have come that no receive has taken, those that were set aside among them.
     #[inline(always)]
     pub fn keeps_messages(&self) -> bool {
-        self.protocol.keeps_messages()
+        self.protocol.keeps_messages() || self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty())
+    }
+
+    /// From now on the program posts no receives of plain messages: it takes each of them by
+    /// [`RawEndpoint::take_oldest`], or finds it. Short ones go past the matcher then.
+    pub fn hand_over_plain(&mut self) {
+        self.inbox.get_or_insert_default();
     }
 
     /// Takes the oldest message that a receive with this source and tag would take, if one has come
@@ -59,6 +65,12 @@ impl RawEndpoint {
     ) -> Option<(Received, Box<[u8]>)> {
         if source.is_some_and(|source| self.remotes.known(source).is_none()) {
             return None;
+        }
+        let wants_any = source.is_none() && tag.is_none();
+        if let Some(inbox) = self.inbox.as_mut().filter(|_| wants_any)
+            && let Some(first) = inbox.pop_front()
+        {
+            return Some(first);
         }
         let (protocol, mut around) = self.parts();
         protocol.take_oldest(&mut around, source, tag)

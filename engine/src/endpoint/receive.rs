@@ -47,7 +47,7 @@ impl RawEndpoint {
         is_further: bool,
         tell: &mut impl FnMut(Completion),
     ) -> Option<bool> {
-        let Self { port, remotes, protocol, polls, .. } = self;
+        let Self { port, remotes, protocol, polls, inbox, .. } = self;
         let Some(connection) = port.peers.at_mut(index) else { return Some(false) };
         let (lane, kind) = (&mut connection.messages_in, Kind::GatedMessage);
         let found = if SEVERAL { lane.peek_long(kind) } else { lane.peek_short(kind) };
@@ -79,6 +79,10 @@ impl RawEndpoint {
         if SEVERAL {
             // Each poll is a whole one for some time, and sends for the lines of the next one.
             polls.set_poll_rate();
+        }
+        if origin.envelope.tag.is_none() && inbox.is_some() && !protocol.keeps_plain() {
+            self.hand_over_line((index, size), &origin);
+            return Some(true);
         }
         let take = |memory: &mut Spans, (offset, len): (usize, usize)| {
             match memory.first_mut(offset, len) {
@@ -126,15 +130,31 @@ impl RawEndpoint {
         self.take_line::<true>(index, is_further, tell)
     }
 
-    /// Keeps the short message at the head, whose record is of `size` bytes.
-    #[inline(never)]
-    fn keep_line(&mut self, (index, size): (usize, usize), origin: &Origin) {
+    /// Takes the bytes of the short message at the head, whose record is of `size` bytes.
+    #[inline(always)]
+    fn take_bytes(&mut self, (index, size): (usize, usize), origin: &Origin) -> Box<[u8]> {
         debug_assert_eq!((1 + SHORT_WORDS) as u64 * 8 + origin.len, size as u64, "all of it");
         let mut bytes = vec![FILL; origin.len as usize].into_boxed_slice();
         if let Some(connection) = self.port.peers.at_mut(index) {
             connection.messages_in.copy(1 + SHORT_WORDS, &mut bytes);
             connection.messages_in.consume_len(size);
         }
+        bytes
+    }
+
+    /// The program takes this message next: no receive does. Those that are kept come first.
+    #[inline(never)]
+    fn hand_over_line(&mut self, line: (usize, usize), origin: &Origin) {
+        let bytes = self.take_bytes(line, origin);
+        if let Some(inbox) = &mut self.inbox {
+            inbox.push_back((origin.received((0, origin.len), true), bytes));
+        }
+    }
+
+    /// Keeps the short message at the head, whose record is of `size` bytes.
+    #[inline(never)]
+    fn keep_line(&mut self, line: (usize, usize), origin: &Origin) {
+        let bytes = self.take_bytes(line, origin);
         let (protocol, mut around) = self.parts();
         protocol.keep_short(&mut around, origin, bytes);
     }

@@ -187,6 +187,12 @@ impl<M: Memory> Protocol<M> {
         self.receives.keeps_messages()
     }
 
+    /// Whether plain messages have come that no receive has taken.
+    #[inline(always)]
+    pub fn keeps_plain(&self) -> bool {
+        self.receives.keeps_plain()
+    }
+
     /// Whether all writes, reads and updates have ended that were posted to a remote.
     #[inline]
     pub fn has_completed_rma(&self, to: RemoteId) -> bool {

@@ -26,8 +26,10 @@ impl Origin {
         Message { source, tag, len, handle: body as u64, whole }
     }
 
+    /// The message as a program is told of it: where its bytes are, how many, and whether its
+    /// receive is over.
     #[inline(always)]
-    pub(super) fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
+    pub fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
         let Self { source, envelope: Envelope { tag, data }, len, .. } = *self;
         debug_assert!(placed <= len, "no more is there than was sent");
         Received { source: Some(source), tag, data, len, placed, offset, released }

@@ -129,6 +129,12 @@ impl<M: Memory> Receives<M> {
         self.bodies.len() > 0
     }
 
+    /// Whether plain messages are kept.
+    #[inline(always)]
+    pub(super) const fn keeps_plain(&self) -> bool {
+        self.plain.message_count() > 0
+    }
+
     /// A message that the matcher has given is kept no longer.
     #[inline]
     pub(super) fn unkeep(&mut self, message: &Message) -> Body {

@@ -105,6 +105,9 @@ impl Worker {
     ) -> Result<Self, SetupError> {
         let mut endpoint = RawEndpoint::open_with(&context.options)?;
         endpoint.share(&context.regions);
+        if context.has_active_messages {
+            endpoint.hand_over_plain();
+        }
         let address = endpoint.address();
         let wakeup = match context.has_wakeup {
             true => Some(

@@ -177,7 +177,7 @@ impl State {
         for (number, is_here) in ends.take_landed() {
             active.land(number, is_here);
         }
-        loop {
+        while endpoint.keeps_messages() {
             if let Some((received, bytes)) = endpoint.take_oldest(None, None) {
                 active.arrive(&received, Data::Here(bytes), endpoint);
                 continue;

@@ -409,6 +409,27 @@ windows() {
     fi
 }
 
+# shmem MPI PES: OpenSHMEM, whose only transport is UCX's interface. Its heap is mapped memory of
+# its own, then memory of ours. Its hooks of memory end with SIGSEGV over UCX's own library.
+shmem() {
+    mpi="$1"
+    begin "OpenSHMEM" "$1" "$2"
+    oshcc -O2 -o "$work/shmem" "$sets/shmem.c"
+    : >"$work/shmem-out"
+    for heap in mmap ucx; do
+        timeout -k 5 100 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            OMPI_MCA_pml=ucx OMPI_MCA_spml=ucx OMPI_MCA_sshmem=$heap \
+            OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any \
+            OMPI_MCA_opal_common_ucx_opal_mem_hooks=0 LD_LIBRARY_PATH="$ucp" \
+            oshrun --oversubscribe -n "$2" "$work/shmem" >>"$work/shmem-out" 2>&1 || true
+    done
+    if [ "$(grep -cx 'all is right' "$work/shmem-out")" -eq $((2 * $2)) ]; then
+        ends 2 0 0 "puts, gets, atomics, locks, reductions over two kinds of heap"
+    else
+        fails "it hangs or has failed" "$work/shmem-out"
+    fi
+}
+
 # cell WHAT MPI...: where it is asked for.
 cell() {
     case "$wanted" in
@@ -434,6 +455,7 @@ if [ "$wanted" = quick ]; then
     cell windows mpich-5
     cell children openmpi-4.1
     cell lu openmpi-4.1 4
+    cell shmem openmpi-4.1+ucx 4
 else
     for mpi in openmpi-4.1 openmpi-5 mpich-5; do
         for ranks in 1 2 3 4; do
@@ -452,6 +474,9 @@ else
     for ranks in 1 2 3 4; do
         cell mpi4py_tests openmpi-4.1+ucx "$ranks"
         cell mpi4py_tests mpich-4+ucx "$ranks"
+    done
+    for pes in 2 4; do
+        cell shmem openmpi-4.1+ucx "$pes"
     done
     cell killed openmpi-4.1+ucx
     cell killed mpich-4+ucx

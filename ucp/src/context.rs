@@ -11,7 +11,7 @@ use ayre::error::SetupError;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The largest part of a request that a program may ask for.
 const REQUEST_MAX: usize = 1 << 20;
@@ -32,6 +32,8 @@ pub(crate) struct Context {
     /// A random number by which its keys are known.
     home: u64,
     next_key: AtomicU64,
+    /// The keys of all that is mapped. Nobody else can make one that seems to be ours.
+    keys: Mutex<HashMap<u64, Key>>,
     /// Memory of peers that is mapped here, by its label.
     windows: Mutex<HashMap<[u8; 16], Weak<Window>>>,
 }
@@ -74,6 +76,7 @@ impl Context {
             regions: MemoryRegions::new(),
             home: RandomState::new().build_hasher().finish(),
             next_key: AtomicU64::new(1),
+            keys: Mutex::default(),
             windows: Mutex::default(),
         })
     }
@@ -109,24 +112,26 @@ impl Context {
         let memory = vec![block.span()];
         let region = MemoryRegion { key: number, base: key.address, memory, rights };
         self.regions.expose(region).map_err(refused)?;
+        locked(&self.keys).insert(number, key);
         Ok(Mapped { block, key })
     }
 
     /// Closes memory to peers. No engine touches it behind this.
     pub(crate) fn unmap(&self, mapped: &Mapped) {
+        locked(&self.keys).remove(&mapped.key.key);
         self.regions.withdraw(mapped.key.key);
     }
 
-    /// Whether the memory of a key was mapped by this very context.
+    /// Whether memory with this key is mapped by this very context.
     pub(crate) fn is_own(&self, key: &Key) -> bool {
-        key.home == self.home && key.process == std::process::id()
+        key.process == std::process::id() && locked(&self.keys).get(&key.key) == Some(key)
     }
 
     /// The memory of another process of this host, if it can be mapped here.
     pub(crate) fn window(&self, key: &Key) -> Option<Arc<Window>> {
         let place = (key.process, key.file?);
         let (label, length) = (key.label(), usize::try_from(key.length).ok()?);
-        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = locked(&self.windows);
         if let Some(window) = windows.get(&label).and_then(Weak::upgrade) {
             return Some(window);
         }
@@ -136,6 +141,11 @@ impl Context {
         windows.insert(label, Arc::downgrade(&window));
         Some(window)
     }
+}
+
+/// A thread that has panicked has left a table as it was, or with one entry more or less.
+fn locked<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refused(why: ExposeError) -> SetupError {

@@ -637,6 +637,36 @@ fn memory_is_made_where_the_program_wants_it() {
     }
 }
 
+/// A peer cannot have a program write into the program's own memory by a key that seems to be the
+/// program's: that key goes to the peer.
+#[test]
+fn a_forged_key_of_own_memory_is_not_reached() {
+    let world = World::new();
+    let mut own = vec![0_u64; 8];
+    let memory = map(world.contexts[0], (own.as_mut_ptr().cast(), 64), 0, None).unwrap();
+    let good = pack(world.contexts[0], memory);
+    let is_reached = |bytes: &[u8]| {
+        let (rkey, mut pointer) = (unpack(world.eps[0], bytes).unwrap(), null_mut());
+        let address = u64::from_le_bytes(bytes[17..25].try_into().unwrap());
+        // SAFETY: a handle, not used again.
+        unsafe {
+            let found = ucp_rkey_ptr(rkey, address, &raw mut pointer);
+            ucp_rkey_destroy(rkey);
+            found == Status::OK
+        }
+    };
+    assert!(is_reached(&good));
+    // Another key, another address, a greater length, more rights.
+    for place in [8, 16, 26, 5] {
+        let mut forged = good.clone();
+        forged[1 + place] ^= 4;
+        assert!(!is_reached(&forged), "byte {place}");
+    }
+    // SAFETY: it is not used again.
+    assert_eq!(unsafe { ucp_mem_unmap(world.contexts[0], memory) }, Status::OK);
+    assert!(!is_reached(&good), "it is gone");
+}
+
 /// A worker's accesses to memory of its own context.
 #[test]
 fn own_memory_is_reached_by_loads_and_stores() {

@@ -159,6 +159,8 @@ pub struct RawEndpoint {
     looked: Option<Instant>,
     sharing: Sharing,
     latest_failure: LatestFailure,
+    /// How many remotes have ended so far.
+    losses: u64,
     /// From [`RawEndpoint::rest`] to [`RawEndpoint::wake`].
     is_asleep: bool,
     /// Tells when the program has not polled for a while, if somebody wants to know.
@@ -199,6 +201,7 @@ impl RawEndpoint {
             looked: None,
             sharing,
             latest_failure: LatestFailure::default(),
+            losses: 0,
             is_asleep: false,
             lease: None,
         })
@@ -222,6 +225,14 @@ impl RawEndpoint {
     /// Where peers find this endpoint.
     pub fn address(&self) -> Address {
         self.address
+    }
+
+    /// How many remotes have ended so far: by death, by a refusal, by leaving. A program that
+    /// wants to hear of each looks at this behind polls.
+    // spec: ENV-34
+    #[inline(always)]
+    pub fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// Why nothing goes to a remote any more; none while something does, or may.
@@ -556,6 +567,7 @@ impl RawEndpoint {
         };
         let why = reason.fault();
         self.log_end(remote, &reason);
+        self.losses += 1;
         self.hang_up(remote);
         let (protocol, mut around) = self.parts();
         protocol.end(&mut around, remote, why);

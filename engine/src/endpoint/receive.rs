@@ -145,6 +145,7 @@ impl RawEndpoint {
     /// The program takes this message next: no receive does. Those that are kept come first.
     #[inline(never)]
     fn hand_over_line(&mut self, line: (usize, usize), origin: &Origin) {
+        debug_assert!(origin.envelope.tag.is_none(), "tagged messages are matched");
         let bytes = self.take_bytes(line, origin);
         if let Some(inbox) = &mut self.inbox {
             inbox.push_back((origin.received((0, origin.len), true), bytes));

@@ -9,6 +9,7 @@ use crate::address;
 use crate::log;
 use crate::status::of_setup;
 use crate::sys::handle::Place;
+use crate::sys::handler::ErrorHandler;
 use crate::sys::request::Told;
 use crate::sys::{handle, text};
 use crate::worker::{Ep, Worker};
@@ -27,7 +28,7 @@ unsafe extern "C" fn ucp_ep_create(
     ep: *mut *mut Ep,
 ) -> Status {
     // SAFETY: the caller's promise, for each member whose bit is set.
-    let (bytes, name, user_data) = unsafe {
+    let (bytes, name, user_data, handler) = unsafe {
         let mask = (&raw const (*params).field_mask).read();
         let has = |bit| mask & bit != 0;
         if !has(UCP_EP_PARAM_FIELD_REMOTE_ADDRESS) {
@@ -36,9 +37,18 @@ unsafe extern "C" fn ucp_ep_create(
         }
         let name = if has(UCP_EP_PARAM_FIELD_NAME) { copy::text((*params).name) } else { None };
         let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let user_data =
-            if has(UCP_EP_PARAM_FIELD_USER_DATA) { (*params).user_data } else { null_mut() };
-        (&*(*params).address.cast::<[u8; address::BYTES]>(), name, user_data)
+        let hears = has(UCP_EP_PARAM_FIELD_ERR_HANDLER)
+            && has(UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE)
+            && (*params).err_mode != UCP_ERR_HANDLING_MODE_NONE;
+        let handler = hears.then(|| (*params).err_handler);
+        // What the endpoint knows goes before what the function knows.
+        let user_data = match handler {
+            _ if has(UCP_EP_PARAM_FIELD_USER_DATA) => (*params).user_data,
+            Some(handler) => handler.arg,
+            None => null_mut(),
+        };
+        let handler = handler.map(|handler| ErrorHandler::new(handler.cb, user_data));
+        (&*(*params).address.cast::<[u8; address::BYTES]>(), name, user_data, handler)
     };
     let Some((address, _)) = address::of_bytes(bytes) else { return Status::INVALID_ADDR };
     // SAFETY: the caller's promise.
@@ -52,7 +62,7 @@ unsafe extern "C" fn ucp_ep_create(
             });
             // SAFETY: the caller's promise.
             unsafe {
-                handle::at(worker).add_ep(remote, made);
+                handle::at(worker).add_ep(remote, made, handler);
                 copy::put(ep, made);
             }
             Status::OK

@@ -1,5 +1,6 @@
-//! The program's functions for active messages.
+//! The program's functions for active messages, and for endpoints that have lost their peer.
 
+use crate::abi::endpoint::ErrFn;
 use crate::abi::handles::Ep;
 use crate::abi::numbers::*;
 use crate::abi::request::{AmFn, AmRecvFn, AmRecvParam};
@@ -85,4 +86,30 @@ impl Handler {
 
 fn keeps_data(flags: u32) -> bool {
     flags & UCP_AM_FLAG_PERSISTENT_DATA != 0
+}
+
+/// The program's function for an endpoint that has lost its peer.
+#[derive(Clone, Copy)]
+pub(crate) struct ErrorHandler {
+    function: ErrFn,
+    arg: *mut c_void,
+}
+
+// SAFETY: as for Handler.
+unsafe impl Send for ErrorHandler {}
+
+impl ErrorHandler {
+    /// # Safety
+    /// The function takes this argument as long as its endpoint is open.
+    pub(crate) unsafe fn new(function: ErrFn, arg: *mut c_void) -> Self {
+        Self { function, arg }
+    }
+
+    /// Calls it. No state of ours may be in use.
+    pub(crate) fn call(&self, ep: *mut c_void, status: Status) {
+        if let Some(function) = self.function {
+            // SAFETY: the promise of new().
+            unsafe { function(self.arg, ep.cast(), status) };
+        }
+    }
 }

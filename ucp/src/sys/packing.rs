@@ -3,7 +3,9 @@
 use crate::abi::request::{DtIov, GenericDtOps};
 use crate::abi::status::Status;
 use ayre::endpoint::raw::{Span, Spans};
+use std::alloc::{Layout, alloc_zeroed};
 use std::ffi::c_void;
+use std::ptr::NonNull;
 
 /// A datatype of the program's, which packs and unpacks by functions. Its address has room for the
 /// class of a datatype.
@@ -195,10 +197,18 @@ pub(crate) struct Landing {
 }
 
 impl Landing {
-    pub(crate) fn new(header: &[u8], len: usize) -> Self {
-        let mut bytes = vec![0; header.len() + len].into_boxed_slice();
+    /// None where there is not that much memory: a peer says how much it is. No page of it is there
+    /// before the bytes are.
+    pub(crate) fn new(header: &[u8], len: u64) -> Option<Self> {
+        let whole = usize::try_from(len).ok()?.checked_add(header.len())?;
+        let layout = Layout::array::<u8>(whole).ok().filter(|layout| layout.size() > 0)?;
+        // SAFETY: the layout has a size.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        // SAFETY: memory of the allocator's, of this layout, which nobody else has.
+        let mut bytes =
+            unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.as_ptr(), whole)) };
         bytes[..header.len()].copy_from_slice(header);
-        Self { bytes, at: header.len() }
+        Some(Self { bytes, at: header.len() })
     }
 
     /// The room, for the engine. It stays where it is as long as this lives.

@@ -217,7 +217,11 @@ impl Active {
     /// Gets the bytes of a message that is still with its sender.
     fn fetch(&mut self, header: &[u8], found: &Probed, endpoint: &mut RawEndpoint) -> Option<Body> {
         self.landings += 1;
-        let mut landing = Landing::new(header, usize::try_from(found.message.len).ok()?);
+        let Some(mut landing) = Landing::new(header, found.message.len) else {
+            log::warn("there is no memory for an active message, which is thrown away");
+            endpoint.discard(false, found.id);
+            return None;
+        };
         let into = (landing.spans(), landed(self.landings));
         let fetched = endpoint.receive_found(false, found.id, into);
         fetched.is_ok().then_some(Body::Coming(self.landings, landing))

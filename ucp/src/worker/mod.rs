@@ -152,15 +152,22 @@ impl Worker {
     /// Whether anything was done.
     #[inline]
     pub(crate) fn progress(&self) -> bool {
-        let (any, ends, has_arrivals) = self.with(
+        let (any, ends, has_arrivals, has_lost) = self.with(
             #[inline(always)]
-            |state| (state.progress(), state.ends.take_due(), state.active.begin_telling()),
+            |state| {
+                let any = state.progress();
+                let has_arrivals = state.active.begin_telling();
+                (any, state.ends.take_due(), has_arrivals, state.eps.has_lost())
+            },
         );
         if !ends.is_empty() {
             self.tell(ends);
         }
         if has_arrivals {
             self.tell_arrivals();
+        }
+        if has_lost {
+            self.tell_losses();
         }
         any
     }

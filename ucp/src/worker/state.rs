@@ -71,7 +71,8 @@ impl State {
             any |= self.waiting.advance(&mut self.endpoint, &mut self.ends);
             any |= self.end_flushes();
         }
-        any = any || !self.ends.due.is_empty() || self.active.is_due();
+        self.eps.look(&self.endpoint);
+        any = any || !self.ends.due.is_empty() || self.active.is_due() || self.eps.has_lost();
         if !any && self.arms_itself {
             any = !self.arm();
         }

@@ -77,8 +77,10 @@ impl Worker {
 
     /// Sleeps until something comes, unless something has.
     pub(crate) fn sleep(&self) {
-        let (Some(wakeup), true) = (&self.wakeup, self.arm()) else { return };
+        let Some(wakeup) = &self.wakeup else { return };
         let over = wakeup.wait.watches_over();
-        wakeup.wait.sleep(over, None);
+        if self.arm() {
+            wakeup.wait.sleep(over, None);
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use ayre_ucp::abi::context::{ContextAttr, Params, WorkerParams};
 use ayre_ucp::abi::endpoint::EpParams;
+use ayre_ucp::abi::handles::Ep;
 use ayre_ucp::abi::numbers::*;
 use ayre_ucp::abi::request::{EndFn, GenericDtOps, RecvInfo, RequestParam, TagRecvInfo};
 use ayre_ucp::abi::status::Status;
@@ -316,6 +317,37 @@ pub(crate) fn address_of(worker: Pointer) -> Vec<u8> {
         let bytes = std::slice::from_raw_parts(at, len).to_vec();
         ucp_worker_release_address(worker, at);
         bytes
+    }
+}
+
+/// Hears of the end of an endpoint's peer.
+#[derive(Default)]
+pub(crate) struct Losses(std::cell::RefCell<Vec<(Pointer, Status)>>);
+
+impl Losses {
+    extern "C" fn on_loss(arg: Pointer, ep: *mut Ep, status: Status) {
+        // SAFETY: the test's own.
+        unsafe { &*arg.cast::<Self>() }.0.borrow_mut().push((ep.cast(), status));
+    }
+
+    pub(crate) fn all(&self) -> Vec<(Pointer, Status)> {
+        self.0.borrow().clone()
+    }
+
+    /// An endpoint whose losses are told here.
+    pub(crate) fn connect(&self, worker: Pointer, address: &[u8]) -> Pointer {
+        let (mut params, mut ep): (EpParams, _) = (empty(), null_mut());
+        params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
+            | UCP_EP_PARAM_FIELD_ERR_HANDLER
+            | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        params.address = address.as_ptr().cast();
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_handler.cb = Some(Self::on_loss);
+        params.err_handler.arg = (&raw const *self).cast_mut().cast();
+        // SAFETY: the structure is as its mask says.
+        let made = unsafe { ucp_ep_create(worker, &raw const params, &raw mut ep) };
+        assert_eq!(made, Status::OK);
+        ep
     }
 }
 

@@ -29,7 +29,7 @@ enum Program {
     C(&'static str),
 }
 
-const SUITES: [Suite; 5] = [
+const SUITES: [Suite; 6] = [
     Suite {
         package: "ayre",
         program: Program::Example("instructions"),
@@ -42,6 +42,13 @@ const SUITES: [Suite; 5] = [
         program: Program::Example("calls"),
         limits: "provider/instructions.txt",
         // Entropy is gathered until there is enough.
+        times: 10,
+        preload: None,
+    },
+    Suite {
+        package: "ayre-ucp",
+        program: Program::Example("ucp_calls"),
+        limits: "ucp/instructions.txt",
         times: 10,
         preload: None,
     },

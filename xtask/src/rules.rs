@@ -44,6 +44,7 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "ucp/src/abi/",
     "ucp/src/calls/",
     "ucp/src/sys/",
+    "ucp/examples/",
     "ucp/tests/",
     "python/src/buffer.rs",
     "python/src/export.rs",

@@ -273,20 +273,19 @@ impl RawEndpoint {
     pub fn finds_nothing(&mut self) -> bool {
         let idle = self.polls.next_idle();
         let waits = self.protocol.waits();
-        // Where nobody is, others may be elsewhere, unless there are none at all.
-        let has_come = self.has_come(self.polls.hot());
-        if self.polls.scans(idle)
-            || waits > 0
-            || has_come.unwrap_or_else(|| self.port.peers.count() > 0)
-        {
+        if self.polls.scans(idle) || waits > 0 {
             return false;
         }
-        self.polls.has_found_none(idle);
-        // Who looks again at once takes the line from under the hands of whoever is writing it; who
-        // waits at each look, and does much else in between, as MPI does, is late.
-        if idle & 1 == 0 && has_come.is_some() {
-            std::hint::spin_loop();
+        match self.has_come(self.polls.hot()) {
+            Some(true) => return false,
+            // Others may be elsewhere, unless there are none at all.
+            None if self.port.peers.count() > 0 => return false,
+            // Whoever looks again at once takes the line from under the hands of its writer; a
+            // program that waits at each look, and does much else in between, as MPI does, is late.
+            Some(false) if idle & 1 == 0 => std::hint::spin_loop(),
+            Some(false) | None => {}
         }
+        self.polls.has_found_none(idle);
         true
     }
 

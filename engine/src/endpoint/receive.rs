@@ -25,7 +25,10 @@ impl RawEndpoint {
         is_further: bool,
         tell: &mut impl FnMut(Completion),
     ) -> bool {
-        if let Some(taken) = self.take_line::<false>(index, is_further, tell) {
+        if self.inbox.is_some() {
+            return self.take_handing_over(index, is_further, tell);
+        }
+        if let Some(taken) = self.take_line::<false, false>(index, is_further, tell) {
             return taken;
         }
         if self.is_of_lines(index)
@@ -38,16 +41,37 @@ impl RawEndpoint {
         self.take_any(index, &mut tell)
     }
 
+    /// As [`RawEndpoint::take`], where plain messages are handed over. Apart from it, which so does
+    /// not look for that at each message.
+    #[inline(never)]
+    fn take_handing_over(
+        &mut self,
+        index: usize,
+        is_further: bool,
+        tell: &mut impl FnMut(Completion),
+    ) -> bool {
+        if let Some(taken) = self.take_line::<false, true>(index, is_further, tell) {
+            return taken;
+        }
+        if self.is_of_lines(index)
+            && let Some(taken) = self.take_line::<true, true>(index, is_further, tell)
+        {
+            return taken;
+        }
+        let mut tell: &mut dyn FnMut(Completion) = tell;
+        self.take_any(index, &mut tell)
+    }
+
     /// Takes the record at the head if it is a short message that a receive waits for, or that can
     /// be kept: the most frequent record. None where [`RawEndpoint::take_any`] has to take it.
     #[inline(always)]
-    fn take_line<const SEVERAL: bool>(
+    fn take_line<const SEVERAL: bool, const HANDS_OVER: bool>(
         &mut self,
         index: usize,
         is_further: bool,
         tell: &mut impl FnMut(Completion),
     ) -> Option<bool> {
-        let Self { port, remotes, protocol, polls, inbox, .. } = self;
+        let Self { port, remotes, protocol, polls, .. } = self;
         let Some(connection) = port.peers.at_mut(index) else { return Some(false) };
         let (lane, kind) = (&mut connection.messages_in, Kind::GatedMessage);
         let found = if SEVERAL { lane.peek_long(kind) } else { lane.peek_short(kind) };
@@ -80,7 +104,7 @@ impl RawEndpoint {
             // Each poll is a whole one for some time, and sends for the lines of the next one.
             polls.set_poll_rate();
         }
-        if origin.envelope.tag.is_none() && inbox.is_some() && !protocol.keeps_plain() {
+        if HANDS_OVER && origin.envelope.tag.is_none() && !protocol.keeps_plain() {
             self.hand_over_line((index, size), &origin);
             return Some(true);
         }
@@ -127,7 +151,7 @@ impl RawEndpoint {
         is_further: bool,
         tell: &mut impl FnMut(Completion),
     ) -> Option<bool> {
-        self.take_line::<true>(index, is_further, tell)
+        self.take_line::<true, false>(index, is_further, tell)
     }
 
     /// Takes the bytes of the short message at the head, whose record is of `size` bytes.

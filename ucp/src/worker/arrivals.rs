@@ -186,7 +186,8 @@ impl Active {
             (Kind::Data, data) => {
                 let header = self.headers.iter().position(|(of, ..)| *of == source);
                 let Some(header) = header else { return self.refuse(data, endpoint) };
-                let (_, note, header) = self.headers.swap_remove(header);
+                // Those of one source keep their order.
+                let (_, note, header) = self.headers.remove(header);
                 return self.offer(source, note, (header, data), endpoint);
             }
             (_, data) => return self.refuse(data, endpoint),

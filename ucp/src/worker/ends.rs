@@ -56,7 +56,7 @@ impl Ends {
 
     #[cold]
     fn note_failure(&mut self, to: u64, fault: Fault) {
-        log::warn(&format!("a put or an atomic without a request has failed: {fault}"));
+        log::warn(&format!("an operation without a request has failed: {fault}"));
         self.failures.extend(RemoteId::with_number(to).map(|to| (to, of_fault(fault))));
     }
 

@@ -152,12 +152,20 @@ impl Worker {
     /// Whether anything was done.
     #[inline]
     pub(crate) fn progress(&self) -> bool {
-        let (any, ends, has_arrivals, has_lost) = self.with(
+        let any = self.with(State::progress);
+        if any {
+            self.tell_news();
+        }
+        any
+    }
+
+    #[inline]
+    fn tell_news(&self) {
+        let (ends, has_arrivals, has_lost) = self.with(
             #[inline(always)]
             |state| {
-                let any = state.progress();
                 let has_arrivals = state.active.begin_telling();
-                (any, state.ends.take_due(), has_arrivals, state.eps.has_lost())
+                (state.ends.take_due(), has_arrivals, state.eps.has_lost())
             },
         );
         if !ends.is_empty() {
@@ -169,7 +177,6 @@ impl Worker {
         if has_lost {
             self.tell_losses();
         }
-        any
     }
 
     /// Calls the program's functions. These may make calls.

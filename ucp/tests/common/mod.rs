@@ -159,7 +159,12 @@ impl World {
     }
 
     pub(crate) fn with(requests: Requests, threads: c_uint) -> Self {
-        let contexts = [(); 2].map(|()| init(FEATURES, requests).expect("there are these"));
+        Self::of(FEATURES, requests, threads)
+    }
+
+    /// With these features alone.
+    pub(crate) fn of(features: u64, requests: Requests, threads: c_uint) -> Self {
+        let contexts = [(); 2].map(|()| init(features, requests).expect("there are these"));
         let workers = contexts.map(|context| {
             let (mut params, mut worker): (WorkerParams, _) = (empty(), null_mut());
             params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;

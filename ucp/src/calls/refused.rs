@@ -20,17 +20,13 @@ macro_rules! refused {
 refused! {
     Status = Status::UNSUPPORTED;
         ucp_conn_request_query ucp_device_counter_init ucp_device_local_mem_list_create
-        ucp_device_remote_mem_list_create ucp_dt_query ucp_ep_evaluate_perf
-        ucp_listener_create ucp_listener_query ucp_listener_reject
-        ucp_stream_recv_request_test
-        ;
+        ucp_device_remote_mem_list_create ucp_dt_query ucp_ep_evaluate_perf ucp_listener_create
+        ucp_listener_query ucp_listener_reject ucp_stream_recv_request_test;
     StatusPtr = pointer_of(Status::UNSUPPORTED);
-        ucp_ep_modify_nb
-        ucp_stream_recv_data_nb ucp_stream_recv_nb ucp_stream_recv_nbx ucp_stream_send_nb
-        ucp_stream_send_nbx;
+        ucp_ep_modify_nb ucp_stream_recv_data_nb ucp_stream_recv_nb ucp_stream_recv_nbx
+        ucp_stream_send_nb ucp_stream_send_nbx;
     isize = Status::UNSUPPORTED.0 as isize;
         ucp_stream_worker_poll;
     () = ();
-        ucp_device_mem_list_release ucp_listener_destroy
-        ucp_stream_data_release ;
+        ucp_device_mem_list_release ucp_listener_destroy ucp_stream_data_release;
 }

@@ -89,7 +89,7 @@ impl Context {
     /// Opens memory to peers. New memory is such that they can map it, where the system allows it.
     ///
     /// # Errors
-    /// [`SetupError::Exhausted`] where too much is mapped; those of [`Block::private`].
+    /// [`SetupError::Exhausted`] where too much is mapped; those of [`Block::new`].
     pub(crate) fn map(&self, wanted: Wanted, rights: Rights) -> Result<Mapped, SetupError> {
         // Relaxed: it is a number of its own, and orders nothing.
         let number = self.next_key.fetch_add(1, Ordering::Relaxed);

@@ -132,10 +132,12 @@ impl Context {
         let place = (key.process, key.file?);
         let (label, length) = (key.label(), usize::try_from(key.length).ok()?);
         let mut windows = locked(&self.windows);
-        if let Some(window) = windows.get(&label).and_then(Weak::upgrade) {
+        let is_writable = key.rights.contains(Rights::WRITE);
+        // A peer may have changed a key that we have seen: what is mapped need not serve it.
+        let known = windows.get(&label).and_then(Weak::upgrade);
+        if let Some(window) = known.filter(|window| window.serves(length, is_writable)) {
             return Some(window);
         }
-        let is_writable = key.rights.contains(Rights::WRITE);
         let window = Arc::new(Window::of_peer(place, length, label, is_writable)?);
         windows.retain(|_, window| window.strong_count() > 0);
         windows.insert(label, Arc::downgrade(&window));

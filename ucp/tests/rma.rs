@@ -543,6 +543,23 @@ fn memory_of_a_wrong_file_is_not_reached() {
         assert!(!is_reached(&spoilt), "byte {place}");
     }
     assert!(is_reached(&bytes));
+    // Nor while the memory is mapped here by a right key: none that is longer, and one that has
+    // more rights gets a mapping of its own.
+    let mut reads = bytes.clone();
+    reads[1 + 5] = 1;
+    let known = unpack(world.eps[0], &reads).unwrap();
+    let mut longer = bytes.clone();
+    longer[1 + 25] ^= 0x41;
+    assert!(!is_reached(&longer));
+    let (writes, param) = (unpack(world.eps[0], &bytes).unwrap(), How::new().param);
+    // SAFETY: handles and memory that are there, and are not used again.
+    unsafe {
+        let (out, ep) = ([7_u8; 8].as_ptr().cast(), world.eps[0]);
+        let put = ucp_put_nbx(ep, out, 8, at, writes, &raw const param);
+        assert_eq!(Begun::of(put), Begun::Done);
+        assert_eq!(query(memory).0.cast::<u64>().read(), u64::from_ne_bytes([7; 8]));
+        [known, writes].into_iter().for_each(|rkey| ucp_rkey_destroy(rkey));
+    }
     // SAFETY: it is not used again.
     assert_eq!(unsafe { ucp_mem_unmap(world.contexts[1], memory) }, Status::OK);
 }

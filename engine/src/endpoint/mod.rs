@@ -280,8 +280,8 @@ impl RawEndpoint {
             Some(true) => return false,
             // Others may be elsewhere, unless there are none at all.
             None if self.port.peers.count() > 0 => return false,
-            // Whoever looks again at once takes the line from under the hands of its writer; a
-            // program that waits at each look, and does much else in between, as MPI does, is late.
+            // A second look at once takes the line from its writer. A wait at each look is late in
+            // a program that does much else in between, as MPI does.
             Some(false) if idle & 1 == 0 => std::hint::spin_loop(),
             Some(false) | None => {}
         }

@@ -21,19 +21,17 @@ impl Target<'_> {
     /// The place for what was there before stays until the operation has ended.
     #[inline]
     unsafe fn update(&self, change: Change, param: &Parameters) -> Posted {
-        let is_aligned = self.address.is_multiple_of(change.size() as u64);
-        let offset = match self.rkey.offset((self.address, change.size()), Rights::WRITE) {
-            Ok(offset) if is_aligned => offset,
-            Ok(_) => return Posted::Failed(Status::INVALID_PARAM),
-            Err(status) => return Posted::Failed(status),
-        };
-        match &self.rkey.reachable {
-            Some(reachable) if !self.worker.holds_back(self.ep.remote) => {
+        match self.reach(change.size(), Rights::WRITE) {
+            Ok(_) if !self.address.is_multiple_of(change.size() as u64) => {
+                Posted::Failed(Status::INVALID_PARAM)
+            }
+            Ok(Some((reachable, offset))) => {
                 // SAFETY: peers keep memory while its keys are used; the right to write is there.
                 unsafe { change.directly(reachable, offset) };
                 self.worker.done(&param.wish)
             }
-            _ => self.worker.update(self.for_engine(), change, &param.wish),
+            Ok(None) => self.worker.update(self.for_engine(), change, &param.wish),
+            Err(status) => Posted::Failed(status),
         }
     }
 }
@@ -51,7 +49,7 @@ fn op_of(number: c_uint, expected: u64) -> Option<Op> {
     })
 }
 
-/// The same number of the older functions for operations that give nothing back.
+/// The number of [`ucp_atomic_op_nbx`] for one of the older functions that give nothing back.
 fn op_of_post(number: c_uint) -> Option<c_uint> {
     let all = [UCP_ATOMIC_OP_ADD, UCP_ATOMIC_OP_AND, UCP_ATOMIC_OP_OR, UCP_ATOMIC_OP_XOR];
     all.get(number as usize).copied()

@@ -7,6 +7,7 @@ use crate::abi::status::Status;
 use crate::rkey::Rkey;
 use crate::sys::handle;
 use crate::sys::request::Told;
+use crate::sys::window::Reachable;
 use crate::worker::{Ep, Posted, Worker};
 use ayre::Rights;
 use ayre::endpoint::raw::{RemoteAddress, Span};
@@ -38,27 +39,41 @@ impl Target<'_> {
         RemoteAddress { remote: self.ep.remote, key: self.rkey.key.key, address: self.address }
     }
 
+    /// The memory and the place in it, if a store or a load is to reach it now: not where posts to
+    /// the peer wait, which it would overtake.
+    ///
+    /// # Errors
+    /// Those of [`Rkey::offset`].
+    #[inline(always)]
+    pub(super) fn reach(
+        &self,
+        len: usize,
+        rights: Rights,
+    ) -> Result<Option<(&Reachable, usize)>, Status> {
+        let offset = self.rkey.offset((self.address, len), rights)?;
+        let reachable = self.rkey.reachable.as_ref();
+        let reachable = reachable.filter(|_| !self.worker.holds_back(self.ep.remote));
+        Ok(reachable.map(|reachable| (reachable, offset)))
+    }
+
     /// Writes to it.
     ///
     /// # Safety
     /// That many bytes may be read there until the operation has ended.
     #[inline]
     unsafe fn write(&self, (from, len): (*const c_void, usize), param: &Parameters) -> Posted {
-        let offset = match self.rkey.offset((self.address, len), Rights::WRITE) {
-            Ok(offset) => offset,
-            Err(status) => return Posted::Failed(status),
-        };
         // SAFETY: the caller's promise. Peers keep memory while its keys are used.
         unsafe {
-            match &self.rkey.reachable {
-                Some(reachable) if !self.worker.holds_back(self.ep.remote) => {
+            match self.reach(len, Rights::WRITE) {
+                Ok(Some((reachable, offset))) => {
                     reachable.write(offset, from, len);
                     self.worker.done(&param.wish)
                 }
-                _ => {
+                Ok(None) => {
                     let bytes = Span::read_only(from.cast(), len);
                     self.worker.write(self.for_engine(), bytes.into(), &param.wish)
                 }
+                Err(status) => Posted::Failed(status),
             }
         }
     }
@@ -69,21 +84,18 @@ impl Target<'_> {
     /// That many bytes may be written there until the operation has ended.
     #[inline]
     unsafe fn read(&self, (into, len): (*mut c_void, usize), param: &Parameters) -> Posted {
-        let offset = match self.rkey.offset((self.address, len), Rights::READ) {
-            Ok(offset) => offset,
-            Err(status) => return Posted::Failed(status),
-        };
         // SAFETY: as for write().
         unsafe {
-            match &self.rkey.reachable {
-                Some(reachable) if !self.worker.holds_back(self.ep.remote) => {
+            match self.reach(len, Rights::READ) {
+                Ok(Some((reachable, offset))) => {
                     reachable.read(offset, into, len);
                     self.worker.done(&param.wish)
                 }
-                _ => {
+                Ok(None) => {
                     let into = Span::new(into.cast(), len);
                     self.worker.read(self.for_engine(), into.into(), &param.wish)
                 }
+                Err(status) => Posted::Failed(status),
             }
         }
     }

@@ -46,6 +46,7 @@ impl At {
 pub(crate) struct Window {
     start: *mut u8,
     len: usize,
+    is_writable: bool,
     /// Of memory of our own.
     file: Option<Descriptor>,
 }
@@ -66,7 +67,7 @@ impl Window {
         let os = |call| move |errno| SetupError::Os { call, errno };
         pwrite(&file, &label, len as u64).map_err(os("pwrite of shared memory"))?;
         let start = map(file.as_fd(), len, at, true).map_err(os("mmap"))?;
-        Ok(Self { start, len, file: Some(file) })
+        Ok(Self { start, len, is_writable: true, file: Some(file) })
     }
 
     /// Maps the memory of another process of this host. None where that cannot be.
@@ -83,11 +84,16 @@ impl Window {
             return None;
         }
         let start = map(file.as_fd(), len, At::rather(null_mut()), is_writable).ok()?;
-        Some(Self { start, len, file: None })
+        Some(Self { start, len, is_writable, file: None })
     }
 
     pub(crate) fn start(&self) -> *mut u8 {
         self.start
+    }
+
+    /// Whether accesses fit that a key of this length admits, with the right to write or without.
+    pub(crate) fn serves(&self, len: usize, is_writable: bool) -> bool {
+        self.len == len && (self.is_writable || !is_writable)
     }
 
     /// The number of the descriptor of memory of our own.
